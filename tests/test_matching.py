@@ -116,12 +116,14 @@ def test_no_cut_where_it_would_find_too_few(
 def test_what_is_counted_once_is_counted_anew_after_a_write() -> None:
     words = Words(":memory:")
 
-    def write(*texts: str) -> None:
+    def write(*texts: str) -> set[str]:
         with words.writing():
             parsed = markdown.parse("".join(f"- {text}\n" for text in texts).encode(), "memory/2026-01-01.md")
-            words.replace_file("memory/2026-01-01.md", list(items_of(parsed, lambda text: text)))
+            items = list(items_of(parsed, lambda text: text))
+            words.replace_file("memory/2026-01-01.md", items)
+        return {*words.vocabulary.item_stems([items[0].key])[items[0].key]}
 
-    write("one gate", "two gates")
+    assert write("red gate ^q3k9f2m7xa", "two gates") == {"red", "gate"}
     assert words.count() == 2 and words.vocabulary.frequencies(["gate", "door"]) == {"gate": 2, "door": 0}
-    write("one door")
+    assert write("red door ^q3k9f2m7xa") == {"red", "door"}
     assert words.count() == 1 and words.vocabulary.frequencies(["gate", "door"]) == {"gate": 0, "door": 1}

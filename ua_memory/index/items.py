@@ -377,11 +377,10 @@ class LogCache:
 
 
 def _assign_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
-    """Yield the items with their `run` and `vhash` set."""
+    """Yield the items, those of a run with its `run` and `vhash`."""
     for start, end in embedding_runs([(one.speaker, one.heading, one.session, one.text) for one in items]):
         if end - start < 2:
-            single = items[start]
-            yield replace(single, vhash=text_id(with_heading(single.heading, single.text)))
+            yield items[start]
             continue
         run = text_id("\n".join(one.text for one in items[start:end]))
         for number in range(start, end):
@@ -451,6 +450,7 @@ def _item(
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags, *heading.tags, *document.tags)
     topics = [tag for tag in dict.fromkeys(tags) if ":" not in tag]  # a colon marks provenance
     lines = "\n".join(document.lines[place.line - 1 : place.end])
+    trail = clean(mask(" > ".join(found["trail"])))
     return IndexItem(
         **{name: found[name] for name in ("record", "kind", "id", "when", "retired", "proofs", "own")},
         key=key,
@@ -461,12 +461,12 @@ def _item(
         text=text,
         texthash=texthash(found["text"]),
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
-        vhash="",
+        vhash=text_id(with_heading(trail, text)),
         day=day_of(document.path),
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
-        heading=clean(mask(" > ".join(found["trail"]))),
+        heading=trail,
         tags=tuple(dict.fromkeys(clean(mask(tag)).casefold() for tag in tags)),
         entities=tuple(clean(mask(name)) for name in found["entities"]),
         flag=found["flag"] and clean(mask(found["flag"])),

@@ -62,22 +62,27 @@ class Vocabulary:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._stems: dict[str, str] = {}
+        self._item_stems: dict[str, tuple[str, ...]] = {}
         self._frequencies: dict[str, int] = {}
         self._count: int | None = None
         self._version = -1
         for statement in STEMMER_TABLES:
             db.execute(statement)
 
-    def tokens(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
-        """{item key: the words of its text and context}, as they were indexed, not stemmed."""
-        found: dict[str, frozenset[str]] = {}
-        for part in chunks(list(keys)):
+    def item_stems(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """{item key: the distinct stems of its text and context}."""
+        self._refresh()
+        if len(self._item_stems) + len(keys) > MOST_ITEMS:
+            self._item_stems.clear()
+        for part in chunks([key for key in keys if key not in self._item_stems]):
             query = (
                 "SELECT items.key, words.text || ' ' || words.context FROM items JOIN words"
                 f" ON words.rowid = items.rowid WHERE items.key IN ({placeholders(part)})"
             )
-            found.update((key, distinct_words(text)) for key, text in self.db.execute(query, part))
-        return found
+            texts = {key: distinct_words(text) for key, text in self.db.execute(query, part)}
+            stems = self.stems(frozenset().union(*texts.values()))
+            self._item_stems.update((key, tuple({stems[w] for w in own})) for key, own in texts.items())
+        return {key: self._item_stems[key] for key in keys if key in self._item_stems}
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
         """{word: its stem}, '' if FTS5 finds no token in it."""
@@ -113,11 +118,11 @@ class Vocabulary:
         return self._count
 
     def invalidate(self) -> None:
-        """Drop cached counts, after this connection wrote."""
-        self._frequencies, self._count = {}, None
+        """Drop what is cached of the items, after this connection wrote."""
+        self._frequencies, self._count, self._item_stems = {}, None, {}
 
     def _refresh(self) -> None:
-        """Drop cached counts if another connection wrote."""
+        """Drop what is cached of the items if another connection wrote."""
         version = self.db.execute("PRAGMA data_version").fetchone()[0]
         if version != self._version or self.db.in_transaction:
             self._version = version

@@ -129,14 +129,10 @@ def matching_stems(
     words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
     """{item key: the wanted stems in its text, heading or tags}. `forms` as in `Weights`."""
-    texts = words.vocabulary.tokens([item.key for item in items])
-    known = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
-    matching: dict[str, tuple[str, ...]] = {word: (stem,) for word, stem in known.items() if stem in wanted}
-    if forms:
-        matching = {word: own for word, stem in known.items() if (own := _query_stems(stem, wanted, forms))}
+    wanted_by = {stem: _query_stems(stem, wanted, forms) for stem in (*wanted, *forms)}
     return {
-        key: frozenset(stem for word in text & matching.keys() for stem in matching[word])
-        for key, text in texts.items()
+        key: frozenset(each for stem in wanted_by.keys() & stems for each in wanted_by[stem])
+        for key, stems in words.vocabulary.item_stems([item.key for item in items]).items()
     }
 
 

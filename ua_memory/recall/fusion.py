@@ -311,9 +311,10 @@ def in_file_order(found: list[Ranked]) -> list[Ranked]:
     ordered: list[Ranked] = []
     for _, run in groupby(found, key=section):
         near = list(run)
-        scores = [one.score for one in near]
-        near.sort(key=lambda one: one.item.line)
-        ordered += [one._replace(score=score) for one, score in zip(near, scores, strict=True)]
+        if len(near) > 1:
+            lines = sorted(near, key=lambda one: one.item.line)
+            near = [one._replace(score=at.score) for one, at in zip(lines, near, strict=True)]
+        ordered += near
     return ordered
 
 

@@ -311,9 +311,10 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, 
     untokenized = {item.key for item in matches.without_tokens(items)}
     with_stems = [(n, i.key in untokenized, h) for n, i in enumerate(items) if (h := stems.text.get(i.key))]
     for w, word in enumerate(matches.words):
+        every = word in matches.by_stems
         for n, by_stems, have in with_stems:
-            if by_stems or word in matches.by_stems:
-                own[w, n] = max(own[w, n], STEM_MATCH * _stem_share(word, have))
+            if (every or by_stems) and (share := _stem_share(word, have)):
+                own[w, n] = max(own[w, n], STEM_MATCH * share)
         others = _aliases(asked, word)
         if others:
             own[w] = np.maximum(own[w], [STEM_MATCH * index_items.mentions(item, others) for item in items])

@@ -20,6 +20,8 @@ ORDINARY = frozenset(_LISTS["ordinary"].split())
 """Words that are capitalised only because they begin a sentence."""
 
 _CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
+_CODE_SIGNS = frozenset("`/\\")
+"""Of these each match of `_CODE` has one. Most texts have none, and the pattern is slow."""
 _CAPITALISED = r"[A-ZÄÖÜ](?=[\w'’]*[a-z])(?:['’]?\w)*"
 """A word with a small letter in it. It matches in one way: where a word could in several, a row of them would
 take exponential time."""
@@ -65,7 +67,7 @@ def names(text: str) -> tuple[str, ...]:
 def _capitalised_runs(text: str) -> Iterator[tuple[list[str], bool]]:
     """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence. A title
     ("Lord of the Rings") is one, without its article, and does not merely open a sentence."""
-    plain = _CODE.sub(lambda m: "\0" * len(m[0]), text)
+    plain = text if _CODE_SIGNS.isdisjoint(text) else _CODE.sub(lambda m: "\0" * len(m[0]), text)
     for match in _CAPITALISED_RUN.finditer(plain):
         near = plain[max(0, match.start() - 8) : match.start()]
         words, opens = match[0].split(" "), _SENTENCE_START.search(near.rstrip(" ")[-3:]) is not None
@@ -127,7 +129,8 @@ _MARKED_NAMES = tuple(
 )
 _QUOTED_CODE = late(r"`([^`\n]+)`")
 _LINKED = late(r"\[\[([^\]|#^\n]+)(?:[#^|][^\]\n]*)?\]\]")
-_BLOB = late(r"\S{201,}")
+LONGEST_NAME = 200
+_BLOB = late(rf"\S{{{LONGEST_NAME + 1},}}")
 """Text without spaces that is longer than any name; the patterns would be slow on it."""
 _NO_NAME = late(r"(?:and/or|w/o|n/a|his/her|he/she|either/or|yes/no|on/off|[\d/]+)")
 _CYRILLIC = late(r"(?<=[^.!?\s] )([А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+(?: [А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+)*)")
@@ -182,7 +185,7 @@ def name_candidates(text: str) -> dict[str, bool]:
     Wikilinks are not included. The first word of a sentence may be a name or not ("Rome fell", "Rain fell"):
     it is uncertain, and the caller can decide by its other occurrences.
     """
-    text = _BLOB.sub(" ", text)
+    text = _BLOB.sub(" ", text) if len(text) > LONGEST_NAME else text
     seen: dict[str, bool] = {}
     for words, opens in _capitalised_runs(text):
         if not opens or len(words) > 1:
@@ -201,10 +204,11 @@ def name_candidates(text: str) -> dict[str, bool]:
 def _marked_names(text: str) -> Iterator[str]:
     if "`" in text:
         yield from (name.strip() for name in _QUOTED_CODE.findall(text))
-    rest = " ".join(word for word in text.split() if _HAS_MARK.search(word))
+    words = (word for word in text.split() if not (word.isalpha() and word.islower()))
+    rest = " ".join(filter(_HAS_MARK.search, words))
     for pattern in _MARKED_NAMES:
-        for match in pattern.finditer(rest):
-            name = match[0].rstrip(".,;:!?")
+        for found in pattern.findall(rest):
+            name = found.rstrip(".,;:!?")
             if len(name) > 1 and not _NO_NAME.fullmatch(name) and name not in NO_NAMES:
                 yield name
         rest = pattern.sub(" ", rest)
