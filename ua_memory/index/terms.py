@@ -45,7 +45,8 @@ _CJK = (
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]+")
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]++(?:[_/.\-@:\\]+[^\W_]++)+")
 _SEPARATORS = re.compile(r"[\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+"""A capital that begins a word within a word."""
 _WORD = re.compile(r"\w+")
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]')
 
@@ -61,8 +62,12 @@ will with would you your
 STOP_WORDS = frozenset(_ENGLISH.split())
 """English stop words; dropped from a query that has other words."""
 
-_SPECIAL = re.compile(rf"_|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|\w[/.\-@:\\]+\w|\w{{{LONGEST_WORD + 1}}}|\x00")
-"""Matches ASCII texts that need more than FTS5's own tokenization."""
+_SPECIAL = (
+    _HUMP, re.compile(r"[_\0]"), re.compile(r"[/.\-@:\\](?<=\w.)[/.\-@:\\]*\w"),
+    re.compile(rf"\w{{{LONGEST_WORD + 1}}}"),
+)  # fmt: skip
+"""One of them matches an ASCII text that needs more than FTS5's own tokenization. Each begins with a set of
+characters, and is fast for that."""
 
 
 class Query:
@@ -138,7 +143,7 @@ def _is_cjk(run: str) -> bool:
 
 def words(text: str) -> list[str]:
     """The words of a text in order; a CJK run of two or more characters as its overlapping pairs."""
-    text = _HUMP.sub(" ", text if text.isascii() else unicodedata.normalize("NFKC", text))
+    text = _HUMP.sub(r" \g<0>", text if text.isascii() else unicodedata.normalize("NFKC", text))
     if text.isascii():
         return [word[:LONGEST_WORD] for word in _ASCII_RUN.findall(text.casefold())]
     found: list[str] = []
@@ -188,7 +193,7 @@ def _repeats(query: str) -> Iterator[str]:
 def fts_text(text: str) -> str:
     """The text to index with FTS5: its words and compound terms, separated by spaces. A text that FTS5 would
     tokenize in the same way, as most, is returned unchanged."""
-    if text.isascii() and not _SPECIAL.search(text):
+    if text.isascii() and not any(each.search(text) for each in _SPECIAL):
         return text
     return " ".join([*words(text), *compound_terms(text)])
 

@@ -175,8 +175,12 @@ def _first_name(query: str, known: set[str]) -> list[tuple[int, str]]:
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
 
 
-_HAS_MARK = late(r"[@/\\_#(`]|\w[.:]+\w|->|[a-z][A-Z]|[A-Z][a-z0-9]+[A-Z]|[A-Z]{4}|[A-Z]{2}-\d")
-"""A character that every marked name has. Words without one, which are most, need no patterns."""
+_HAS_MARK = late(
+    r"[@/\\_#(`.:>A-Z](?:(?<=[@/\\_#(`])|(?<=->)|(?<=\w[.:])[.:]*\w|(?<=[a-z][A-Z])"
+    r"|(?<=[A-Z])(?:[a-z0-9]+[A-Z]|[A-Z]{3}|[A-Z]-\d))"
+)
+"""A character that every marked name has. Words without one, which are most, need no patterns. It begins with
+a set of characters, which is fast."""
 
 
 def name_candidates(text: str) -> dict[str, bool]:
