@@ -165,7 +165,8 @@ class OutsideFiles:
             began = _filesystem_now(scratch)
             rows = discovery.look("", [folder])
             with os.scandir(self._sessions) as entries:
-                names = [os.fsencode(entry.path)[1:] for entry in entries if _is_session(entry.name)]
+                paths = (entry.path for entry in entries if entry.name[0] != ".")
+                names = [os.fsencode(path)[1:] for path in paths if path.endswith(".md")]
             found = zip(names, discovery.look("", names), strict=True)
             self._session_files = tuple(FileStat("/" + os.fsdecode(n), *row[1:]) for n, row in found if row)
             self._session_stamp = discovery.stamp(rows) if files.is_settled(rows, began) else ""
@@ -243,10 +244,6 @@ class OutsideFiles:
         if data is None:
             raise NotFound("no such file", where=path, hint="ua-memory search")
         return data
-
-
-def _is_session(name: str) -> bool:
-    return name.endswith(".md") and name[0] != "."
 
 
 def _filesystem_now(scratch: Path) -> int:

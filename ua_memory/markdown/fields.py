@@ -82,8 +82,8 @@ def read_confidence(value: str) -> float:
     return float(value)
 
 
-def read_origin(value: str) -> tuple[str | None, str | None]:
-    """`web (https://…)` as origin and source; either may be missing, not both."""
+def read_origin(value: str) -> dict[str, Any]:
+    """`web (https://…)` as `origin` and its source, the `trail`; either may be missing, not both."""
     word, trail = value, None
     if value.endswith(")"):
         at = value.find("(")
@@ -91,7 +91,7 @@ def read_origin(value: str) -> tuple[str | None, str | None]:
             word, trail = value[:at].rstrip(_BLANK), decode(value[at + 1 : -1])
     if word not in ORIGINS and (word or trail is None):
         raise ValueError(f"is not one of {', '.join(ORIGINS)}")
-    return word or None, trail
+    return {"origin": word or None, "trail": trail}
 
 
 def write_origin(origin: str | None, trail: str | None) -> str:
@@ -288,11 +288,6 @@ def _one_per_line(key: str, attribute: str, read: Callable[[str], Any], write: C
     return _many_values(key, attribute, lambda value: (read(value),), lambda values: map(write, values))
 
 
-def _traced_origin(value: str) -> dict[str, Any]:
-    origin, trail = read_origin(value)
-    return {"origin": origin, "trail": trail}
-
-
 _ENTITIES = _many_values("entities", "entities", read_names, lambda names: filter(None, [write_links(names)]))
 _TAGS = Field("tags", lambda value: {"tags": read_tags(value)}, lambda tags: [write_tags(tags)], many=True)
 _ENDING = (_text_field("retired"), _text_field("flag"))
@@ -308,7 +303,7 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _one_per_line("quote", "quotes", read_quote, write_quote),
         _many_values("seen", "seen", read_list, lambda values: filter(None, [write_list(values)])),
         _one_per_line("was", "was", read_was, write_was),
-        Field("origin", _traced_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
+        Field("origin", read_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
         *_ENDING,
     ),
     Observation: (

@@ -63,19 +63,12 @@ ReportProblem = Callable[[int, str], None]
 def read_record(kind: type, item: Item, path: str, heading: Heading, report: ReportProblem) -> Record | None:
     """Parse an item as a record of this kind; None if it is prose."""
     place = Place(path, item.start + 1, item.end)
-    if kind in _STATEMENTS:
-        return _statement(_STATEMENTS[kind], item, {"place": place, "heading": heading}, report)
-    return _entity(item, place, report) if kind is Entity else _tombstone(item, place, report)
+    if kind is Entity or kind is Tombstone:
+        return (_entity if kind is Entity else _tombstone)(item, place, report)
+    return _statement(kind, item, {"place": place, "heading": heading}, report)
 
 
-_STATEMENTS: Mapping[type, type[Fact | Observation | Opinion]] = {
-    kind: kind for kind in (Fact, Observation, Opinion)
-}
-
-
-def _statement(
-    kind: type[Fact | Observation | Opinion], item: Item, where: dict[str, Any], report: ReportProblem
-) -> Record | None:
+def _statement(kind: type, item: Item, where: dict[str, Any], report: ReportProblem) -> Record | None:
     found, kept, wrong = read_fields(kind, item)
     text, tags, block_id = item.text(kept)
     if text is None:
@@ -87,7 +80,8 @@ def _statement(
         line = next(meta.number for meta in item.metas() if meta.key == "proofs")
         report(line, f"`proofs: {count}`, but the `proof:` items are {proofs}")
     found["tags"] = tags + found.get("tags", ())
-    return kind(text=text, id=block_id, **found, **where)
+    record: Record = kind(text=text, id=block_id, **found, **where)
+    return record
 
 
 def _entity(item: Item, place: Place, report: ReportProblem) -> Entity | None:
