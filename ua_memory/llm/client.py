@@ -25,6 +25,7 @@ from ua_memory.errors import (
 )
 from ua_memory.llm.ledger import Entry, Meter, parse_entry
 from ua_memory.llm.model import DEFAULT_URLS, Block, Endpoint, Message, Reply, Stop, TokenUsage, ToolCall
+from ua_memory.llm.model import blocks as blocks_of
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.patterns import late
 from ua_memory.text.redaction import NO_PATTERNS, change_texts, redact
@@ -483,7 +484,7 @@ def build_request(
     marked = {*asked[:1], *asked[-2:]} if cacheable else set()
     sent = []
     for number, message in enumerate(messages):
-        blocks = [_redact_block(block, words.clean) for block in _blocks_of(message)]
+        blocks = [_redact_block(block, words.clean) for block in blocks_of(message)]
         if number in marked:
             blocks[-1] = {**blocks[-1], **_CACHE_BREAKPOINT}
         sent.append({"role": message["role"], "content": blocks})
@@ -493,11 +494,6 @@ def build_request(
     if tools:
         body["tools"] = [_redact_descriptions(tool, words.clean) for tool in tools]
     return ModelRequest(body, _tokens_of(words, system, messages, body.get("tools", [])))
-
-
-def _blocks_of(message: Message) -> list[Block]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
 def _redact_block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
@@ -535,7 +531,7 @@ def _redact_descriptions(tool: Any, clean: Callable[[str], str]) -> Any:
 def _tokens_of(words: RedactedTexts, system: str, messages: Sequence[Message], tools: Sequence[Any]) -> int:
     total = words.count(system) + (_TOOL_TOKENS + words.count(json.dumps(tools)) if tools else 0)
     for message in messages:
-        for block in _blocks_of(message):
+        for block in blocks_of(message):
             total += _BLOCK_TOKENS + sum(words.count(text) for text in _texts(block))
     return total
 

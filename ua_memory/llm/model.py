@@ -168,6 +168,12 @@ class Reply:
         return {"role": "assistant", "content": list(self.blocks)}
 
 
+def blocks(message: Message) -> list[Any]:
+    """A message's content as blocks."""
+    content = message.get("content") or ""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
 def user(*parts: str | Block) -> Message:
     """A user's message of texts and blocks, in order."""
     return {

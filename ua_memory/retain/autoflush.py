@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory.errors import UaMemoryError
 from ua_memory.knowledge import tombstones
+from ua_memory.llm.model import Message, blocks
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
 from ua_memory.retain.flush import FlushedSession, flush_due
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 # as recalled memory, so that no later flush extracts it again.
 
 
-Message = Mapping[str, Any]
 _LAST_REQUEST = "What you were asked last:\n"
 _LONGEST_REQUEST = 1_500
 """Most characters of the last request in the summary."""
@@ -136,12 +136,6 @@ def fingerprint(message: Message) -> str:
     for block in blocks(message):
         parts += [_text(_field(block, key) or "") for key in ("type", "text", "id", "tool_use_id")]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def blocks(message: Message) -> list[Any]:
-    """A message's content as blocks."""
-    content = message.get("content") or ""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
 def _may_be_first(message: Message) -> bool:
