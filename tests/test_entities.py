@@ -306,6 +306,13 @@ def test_names_are_counted_and_common_words_are_none(shell: Shell) -> None:
     assert "also Bob; not Bobby" in shell.ok("entities", "list").out
 
 
+def test_an_alias_is_no_misspelling(shell: Shell) -> None:
+    shell.write(ENTITIES, "- [[Porto]]\n  - alias: Oporto\n")
+    shell.ok("insert", "Ann moved to Porto")
+    done = shell.ok("search", "Oporto")
+    assert "Ann moved to Porto" in done.out and "no match" not in done.err
+
+
 def test_a_name_is_shown_with_all_that_is_known(shell: Shell) -> None:
     shell.write(ENTITIES, "- [[Robert Smith]]\n  - alias: Bob\n")
     shell.write("memory/2026-10-02.md", "- Bob lost his keys ^k7m2q9x4tb\n")

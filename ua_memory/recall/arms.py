@@ -297,11 +297,12 @@ def parse_query(
     if last and text.casefold().endswith(last):
         completed = index_terms.completions(words.db, words.vocabulary.frequencies, last)
         forms = {**forms, last: completed} if completed else forms
+    named = index_items.names_in_query(words.db, text)
     known = {text[start:end].casefold() for start, end in pieces} | forms.keys()
+    known |= {word for name in named.aliases for word in name.split()}
     fixed = spelling_corrections(words, query, known)
     terms, repeats = ([fixed.get(t, t) for t in part] for part in (query.terms, query.repeats))
     query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(repeats), forms)
-    named = index_items.names_in_query(words.db, text)
     weights = term_weights(words, query, frozenset(fixed.values()))
     own = _query_words(words, text, named.declared, fixed, forms)
     if window:
