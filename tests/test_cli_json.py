@@ -121,6 +121,7 @@ def test_sessions(shell: Shell) -> None:
     )
     assert shell.ok("sessions", "forget", name, "--yes", "--json").json == {"deleted": name}
     assert shell.ok("sessions", "off", "--yes", "--json").json == {"keep": False, "deleted": []}
+    assert "ua-memory config set sessions.keep true" in shell.ok("sessions", "off").out
     shell.ok("flush", "-", "--force", stdin=b"User: Never restart the tablets.\nAssistant: ok\n")
     assert shell.ok("sessions", "list", "--json").json == {"sessions": []}
 

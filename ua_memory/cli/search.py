@@ -339,7 +339,7 @@ def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
         memory.sessions.delete(one)
     memory.refresh(vectors=False)
     emit_json(call, {"keep": False, "deleted": [one.name for one in found]})
-    Screen(call).line(f"Deleted {sessions}; no words are kept from now on.")
+    Screen(call).line(f"Deleted {sessions}; no words are kept until: ua-memory config set sessions.keep true")
 
 
 # -- recall ------------------------------------------------------------------------------------------------

@@ -528,16 +528,16 @@ FORGOTTEN_ELSEWHERE = ("forgotten as heard", (IDS, *output.TRACE))
 
 def show_restore(screen: Screen, done: RestoreResult) -> None:
     """Print what was or would be imported from an archive."""
-    what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
+    what = f"{count(done.files, 'file')} of {done.made[:10]}, verified"
     if not done.received and not done.sessions:
-        screen.line("Nothing to import from ", (done.file, "path"), f" ({what}all of it is already here).")
+        screen.line("Nothing to import from ", (done.file, "path"), f" ({what}): all of it is already here.")
     else:
         said = f", {count(done.sessions, 'session')}" if done.sessions else ""
         came = f"{count(done.received, 'revision')}{_merge_counts(done)}{said}"
-        screen.line(
-            "Would import " if done.trial else "Imported ", (done.file, "path"), f" ({what}{came})",
-            *([] if done.trial else [" ", commit_label(done.revision)]),
-        )  # fmt: skip
+        made: list[Styled] = [] if done.trial else [" (", commit_label(done.revision), ")"]
+        screen.line("Would import " if done.trial else "Imported ", (done.file, "path"), *made)
+        screen.line(f"  {what}")
+        screen.line(f"  {came}")
     _show_conflicts(screen, done)
     _note_forgotten_elsewhere(screen, done)
     screen.note(*done.notes)
