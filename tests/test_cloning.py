@@ -95,6 +95,12 @@ def test_a_head_that_cannot_be_set_is_told(shell: Shell, tmp_path: Path) -> None
     assert "Alice" in second(shell, address).ok("search", "tea").out
 
 
+def test_an_archive_is_imported(shell: Shell) -> None:
+    shell.ok("export", str(shell.home / "a.tar"))
+    done = shell("init", str(shell.home / "two"), "--from", str(shell.home / "a.tar"))
+    assert done.code == 2 and f"ua-memory import archive {shell.home / 'a.tar'}" in done.err
+
+
 def test_its_json_and_a_second_run(shell: Shell) -> None:
     there = remote(shell)
     shell.ok("sync", "--remote", str(there))
