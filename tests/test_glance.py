@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from banks import NOON, Bank, git, new_bank
 
-from ua_memory.index.items import SCHEMA_VERSION
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly as glance
 from ua_memory.recall.readonly import ReadOnlySearch, core_block, open_index
@@ -202,10 +201,6 @@ def test_a_hit_is_looked_up_in_its_file(bank: Bank) -> None:
     bank.path().unlink()
     assert "Alice" not in found.recall("heroku price", 6)
     found.close()
-
-
-def test_it_reads_the_index_as_it_is_written() -> None:
-    assert glance.SCHEMA == SCHEMA_VERSION
 
 
 def test_no_bank_no_index_no_survey(tmp_path: Path) -> None:

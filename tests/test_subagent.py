@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -341,3 +343,94 @@ def test_a_model_that_talks_on_and_on_is_not_asked_again() -> None:
 @pytest.mark.parametrize("answers", [["Done."], ["Let me think.", "done"], ["Hm.", [keep(QUOTE)], "done"]])
 def test_a_model_that_says_so_or_comes_to_its_tools_has_studied(answers: list[Answer]) -> None:
     assert run_subagent(Scripted(*answers), TALK, view(), None).unread == []
+
+
+def kept(claim: str, quote: str, *talk: str, number: int = 1) -> str:
+    """What the tool answers to a statement about a conversation of 20 November 2026, a Friday."""
+    return asked([keep(claim, quote, number)], talk=turns(*talk))[1].told[0]
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "said"),
+    [
+        ("The price is due on 2026-11-27.", "the price is due friday", True),
+        ("The price is due on 2026-12-14.", "the price is due on the 14th", True),
+        ("The price is due on 2026-11-30.", "the price is due at the end of november", True),
+        ("The price is due on 2026-12-21.", "the price is due 20+21 december", True),
+        ("The price has been due since 2025.", "the price has been due since last year", True),
+        ("The price is due in February 2027.", "the price is due in february", True),
+        ("The price is due on 2026-11-26.", "the price is due friday", False),
+        ("The price is due on 2026-12-15.", "the price is due on the 14th", False),
+        ("The price is due on 2026-10-31.", "the price is due at the end of november", False),
+        ("The price is due in March 2027.", "the price is due in february", False),
+    ],
+)
+def test_a_day_may_be_worked_out_from_the_words_for_it(claim: str, quote: str, said: bool) -> None:
+    assert (kept(claim, quote, f"p: {quote}") == "kept") == said
+
+
+def test_what_a_statement_is_about_may_be_named_elsewhere_in_the_conversation() -> None:
+    talk = (
+        "p: I maintain hookrelay, on Kubernetes.",
+        "Fine.",
+        "p: ok",
+        "Go on.",
+        "p: the limit is 15 minutes",
+    )
+    assert kept("The limit of hookrelay on Kubernetes is 15 minutes.", talk[4][3:], *talk, number=5) == "kept"
+    assert "nobody said 16" in kept("The limit is 16 minutes.", talk[4][3:], *talk, number=5)
+    assert "nobody said Nomad" in kept("The limit on Nomad is 15 minutes.", talk[4][3:], *talk, number=5)
+
+
+@pytest.mark.parametrize("reply", ["no. the queue stays in postgres", "Oh no!", "NO", "nein, Postgres"])
+def test_what_the_person_denies_next_is_not_kept_nor_is_its_quote(reply: str) -> None:
+    quote = "The queue moves to Redis, which is faster."
+    told = kept("The queue moves to Redis.", quote, quote, f"p: {reply}")
+    assert told == "the person denied it; nothing was kept"
+    assert kept("The queue does not move to Redis.", quote, quote, f"p: {reply}") != told
+
+
+@pytest.mark.parametrize(
+    ("reply", "agreed"), [("yes kill it", True), ("ya.", True), ("and the port?", False)]
+)
+def test_a_proposal_is_a_decision_once_the_person_agrees(reply: str, agreed: bool) -> None:
+    quote = "Shall I cap the backoff at 15 minutes?"
+    assert (kept("The backoff is capped at 15 minutes.", quote, quote, f"p: {reply}") == "kept") == agreed
+    decided = kept("It was decided to cap the backoff at 15 minutes.", quote, quote, f"p: {reply}")
+    assert (decided == "kept") == agreed
+
+
+@pytest.mark.parametrize(
+    ("quote", "true", "false"),
+    [
+        ("keep closed matters ten years, the law says six", "Closed matters are to be kept for ten years.",
+         "Closed matters are to be kept for nine years."),
+        ("the checkup is at 10:40", "The checkup is at 10:40.", "The checkup is at 9:45."),
+        ("my cousin said pictures should be 300 kb", "The user's cousin said that pictures should be 300 kb.",
+         "The user's mother said that pictures should be 300 kb."),
+        ("I pulled 200 samples", "The user pulled 200 samples.", "Ines pulled 200 samples."),
+        ("it must fit on a single sheet, otherwise the postage rises",
+         "It must fit on a single sheet, because otherwise the postage rises.",
+         "The postage rises, because it must fit on a single sheet."),
+        ("Marek says the cutover should be in March", "Marek wants the cutover in March.",
+         "The cutover is in March."),
+    ],
+)  # fmt: skip
+def test_another_value_person_or_reason_is_not_kept(quote: str, true: str, false: str) -> None:
+    talk = (f"p: {quote}", "In nine years, at 9:45. Your mother and Ines will see.")
+    assert kept(true, quote, *talk) == "kept"
+    assert kept(false, quote, *talk) != "kept"
+
+
+def test_who_says_their_name_is_meant_by_it() -> None:
+    talk = ("p: I am Kasia.", "Hello.", "p: hi", "What next?", "p: I change the two places myself")
+    claim = "Kasia changes the two places."
+    assert kept(claim, talk[4][3:], *talk, number=5) == "kept"
+    assert "themselves" in kept(claim, talk[4][3:], "p: Kasia is my boss.", *talk[1:], number=5)
+
+
+def test_most_statements_of_a_large_model_are_kept_and_few_false_ones() -> None:
+    answers = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "statements.py"))["answers"]
+    answered = [("error" in row, answer == "kept") for row, answer in answers()]
+    true, false = ([stays for wrong, stays in answered if wrong == lie] for lie in (False, True))
+    assert sum(true) >= 0.72 * len(true) == 0.72 * 240 and sum(false) <= 0.38 * len(false) == 0.38 * 132

@@ -492,10 +492,6 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "18"
-"""Increment it with any change of the schema or of how items and terms are made: an index of another version
-is rebuilt."""
-
 _FIELDS = tuple(each.name for each in fields(IndexItem))
 _LISTS = ("tags", "entities", "proofs")
 """Fields that are stored as JSON lists."""

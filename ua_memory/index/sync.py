@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ua_memory.discovery import INDEX_VERSION
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
@@ -34,7 +35,6 @@ from ua_memory.index.generations import (
     io_as_cannot_write,
 )
 from ua_memory.index.items import (
-    SCHEMA_VERSION,
     chunks,
     lines_hash,
     open_read_only,
@@ -665,7 +665,7 @@ def state(store: Store) -> dict[str, object]:
     try:
         with closing(open_read_only(folder / "words.db")) as db:
             meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
-            if meta.get("schema") != SCHEMA_VERSION:
+            if meta.get("schema") != INDEX_VERSION:
                 return {"state": "of another version"}
             return {
                 "state": "ready" if Manifest(db).stands_for(_proof(store)) else "behind",
@@ -686,7 +686,7 @@ def open_indexed_files(store: Store) -> Iterator[IndexedFiles | None]:
         return
     with closing(open_read_only(folder / "words.db")) as db:
         found = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        current = found and found[0] == SCHEMA_VERSION and Manifest(db).masks() == OutsideFiles(store).masks
+        current = found and found[0] == INDEX_VERSION and Manifest(db).masks() == OutsideFiles(store).masks
         yield IndexedFiles(db, store.survey().files) if current else None
 
 

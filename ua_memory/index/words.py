@@ -18,6 +18,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
+from ua_memory.discovery import INDEX_VERSION
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
@@ -27,7 +28,6 @@ from ua_memory.index.items import (
     LABEL,
     LINKED,
     SCHEMA,
-    SCHEMA_VERSION,
     SENTENCE_START,
     WITHIN,
     IndexItem,
@@ -350,7 +350,7 @@ class WordIndex:
                 if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                     for statement in SCHEMA:
                         self.db.execute(statement)
-                    self.set_meta("schema", SCHEMA_VERSION)
+                    self.set_meta("schema", INDEX_VERSION)
                     self.set_meta("epoch", secrets.token_hex(8))
                     self.set_meta("generation", "0")
 
@@ -698,7 +698,7 @@ class CurrentIndex:
             words = WordIndex(folder / "words.db")
         except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged, or just removed by a sweep
             return False
-        if words.get_meta("schema") != SCHEMA_VERSION:
+        if words.get_meta("schema") != INDEX_VERSION:
             words.close()
             return False
         self._words, self._folder = words, folder
@@ -709,7 +709,7 @@ class CurrentIndex:
         """Open a generation's word index, recreated if damaged or of another version (inside `building`)."""
         try:
             words = WordIndex(folder / "words.db")
-            if words.get_meta("schema") == SCHEMA_VERSION:
+            if words.get_meta("schema") == INDEX_VERSION:
                 return words
             words.close()
             self.notes.append("the index is of another version; rebuilt")

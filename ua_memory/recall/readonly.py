@@ -102,8 +102,6 @@ def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tup
 # library but sqlite3 is imported.
 
 
-SCHEMA = "18"
-"""The supported version of the word index; a test compares it with `index.items`."""
 COVERAGE = 0.3
 """The minimum share of a query's weight that a line must match; by `fusion.fuse` its score is then 0.35."""
 TERM_LIMIT = 48
@@ -437,7 +435,7 @@ def _open(root: str, index: str, stamp: str, masks: str) -> ReadOnlySearch | Non
     db = sqlite3.connect(f"file:{_quoted(index)}/{name}/words.db?mode=ro", uri=True, timeout=1)
     try:
         meta = {"masks": "", **dict(db.execute("SELECT name, value FROM meta"))}
-        expected = {"schema": SCHEMA, "proof": stamp, "masks": masks}
+        expected = {"schema": discovery.INDEX_VERSION, "proof": stamp, "masks": masks}
         if name.isdigit() and expected.items() <= meta.items():
             return ReadOnlySearch(root, db)
     except BaseException:

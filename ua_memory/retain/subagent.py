@@ -222,6 +222,20 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
     return "\n".join(lines)
 
 
+_DENIAL = late(
+    r"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:no{1,4}|nope|nah|nein|non)\b(?! (?:problem|worries|idea|doubt))",
+    re.IGNORECASE,
+)
+_ASSENT = late(
+    r"\W*(?:(?:oh|ah|hm+|well|very|that's|c'est)\W+)*(?:yes+|yep|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good"
+    r"|great|right|agreed|exactly|precisely|perfect|excellent|nice|smart|love|do(?: it)?(?=\W*(?:[.!]|$))"
+    r"|go ahead|i (?:accept|agree)|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|de acuerdo|sim"
+    r"|está bem|はい|いいね|お願い)(?!\w)",
+    re.IGNORECASE,
+)
+_DECIDED = late(r"\b(?:decided|agreed|accepts?|accepted|chosen?|settled)\b")
+
+
 class _SubagentRun:
     """The tools of one sub-agent for one segment of a transcript."""
 
@@ -233,6 +247,8 @@ class _SubagentRun:
         self.turns, self.view, self.zone, self.result = turns, view, zone, result
         self.texts = [turn.text for turn in turns]
         self.spoken = [grounding.with_speaker_label(turn.role, turn.text) for turn in turns]
+        self.conversation = grounding.SourceText(self.texts, None)
+        self.introductions = [text for text in self.spoken if grounding.introduces_speaker(text)]
         self.known = {(c.text.casefold(), c.turn) for c in result.candidates}
         self.blocks: dict[str, CoreBlock] | None = None
         self.seen_hits: list[str] = []
@@ -282,9 +298,17 @@ class _SubagentRun:
             raise ToolError("these words are a tool's, which the agent repeats; nothing was kept")
         claims = f"{text}\n{when or ''}\n{', '.join(names)}"
         evidence = nearby_turns(index, self.texts)
-        missing = ungrounded_claims(claims, evidence, self._day_of_turn(index))
+        missing = ungrounded_claims(claims, evidence, self._day_of_turn(index), self.conversation)
         why = f"nobody said {', '.join(missing)} there" if missing else ""
-        why = why or disagreement(text, [quote], nearby_turns(index, self.spoken))
+        reply = self._reply_to(index)
+        if _DENIAL.match(reply) and not grounding.is_negated(text):
+            self._refuse(f"{text} (the person denied it)")
+            raise ToolError("the person denied it; nothing was kept")
+        agreed = _ASSENT.match(reply) is not None
+        if reply and not agreed and _DECIDED.search(text) and not grounding.is_negated(text):
+            why = why or "nobody agreed to it"
+        spoken = [*nearby_turns(index, self.spoken), *self.introductions]
+        why = why or disagreement(text, [quote], spoken, agreed=agreed)
         if why:
             self._refuse(f"{text} ({why})")
             if len(quote.split()) < SHORTEST_QUOTE:
@@ -305,6 +329,12 @@ class _SubagentRun:
             self.known.add(key)
             self.result.candidates.append(candidate)
         return f"kept as its quote instead: {why}" if why else "kept"
+
+    def _reply_to(self, index: int) -> str:
+        """What the person said next to a turn of the assistant, '' for other turns."""
+        if self.turns[index].role != "assistant":
+            return ""
+        return next((turn.text for turn in self.turns[index + 1 :] if turn.role == "person"), "")
 
     def _refuse(self, what: str) -> None:
         """Record a refusal for the person, without secrets."""

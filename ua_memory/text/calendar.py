@@ -1042,7 +1042,7 @@ Tense = Literal["past", "ahead", "open", ""]
 
 _AHEAD = (
     r"(?:will|won['’]t|shall|(?<=\w)['’]ll)(?: not)?(?: (?:have been|have|be)(?: \w+)?)?"
-    r"|(?:have|has|(?<=\w)['’](?:ve|s)) (?:\w+ )?(?:booked|reserved)"
+    r"|(?:have|has|(?<=\w)['’](?:ve|s)) (?:\w+ )?(?:booked|reserved|set|fixed|scheduled|planned)"
     r"|(?:is|are|am) going to|(?:is|are) due|(?:has|have|needs?) to(?: be(?: \w+)?)?"
 )
 _PAST = """agreed arrived became began bought broke brought built came chose cut did died drove fell felt

@@ -12,7 +12,17 @@ from functools import cache, cached_property, partial
 from unicodedata import category, normalize
 
 from ua_memory.text import calendar
-from ua_memory.text.calendar import A_MONTH, DAY_NAMES, MONTH_NAMES, implied_days, matches_range, moments
+from ua_memory.text.calendar import (
+    A_MONTH,
+    ALL_MONTHS,
+    DAY_NAMES,
+    MONTH_NAMES,
+    SHORT_WEEKDAYS,
+    WEEKDAYS,
+    implied_days,
+    matches_range,
+    moments,
+)
 from ua_memory.text.names import (
     NO_NAMES,
     ORDINARY,
@@ -396,35 +406,47 @@ _PATH = late(
     r"(?:[a-z]\w{0,4}|(?-i:[a-z]{2,14}))\b(?![/\w])",
     re.IGNORECASE,
 )
-_IDENTIFIER = late(r"(?:\b(?:\w+_\w+|\w+-\d[\w.-]*|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|v\d[\w.]*)|@\w[\w.-]*)\b")
+_IDENTIFIER = late(
+    r"(?:\b(?:\w+_\w+|\w+-\d[\w.-]*|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|v\d[\w.]*)|(?<!\w)@\w[\w.-]*)\b"
+)
 _ABBREVIATIONS = late("[A-Z]{2,}s")
 """The only identifiers with a plural: `PRs` are PRs, but `map_keys` is no `map_key`."""
+_BRAND = late("[a-z][A-Z][a-z]+")
 _QUOTED = late(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
 _VERBATIM = late(r"(?<!\w)[\"„«](?=\S)([^\"„«»\n]*\S)[\"»]")
 _ELLIPSIS = late(r"\[?(?:…|\.\.\.)\]?")
 _CLAIM_WORD = late(r"[^\W\d_][\w'-]*")
 _SENTENCE_END = late(r"[.!?:;]\s*$|^\s*$")
 _TRAILING_MARKS = ".,;:!?"
+_YEAR = late(r"(?:19|20)\d\d(?:-(?:0[1-9]|1[0-2]))?")
 
 
-def ungrounded_claims(text: str, evidence: Sequence[str], said_on: date | None = None) -> tuple[str, ...]:
-    """The names, numbers, dates, paths and URLs of `text` that the evidence does not have, in order.
+_TOPIC_CLAIMS = ("verbatim", "code", "url", "path", "identifier", "name", "opening", "coined")
+
+
+def ungrounded_claims(
+    text: str, evidence: Sequence[str], said_on: date | None = None, context: SourceText | None = None
+) -> tuple[str, ...]:
+    """The names, numbers, dates, paths and URLs of `text` that the evidence does not have, in order. What it
+    is about may be named in its `context`, such as the rest of the conversation; numbers and dates may not.
 
     `said_on` is the day of the quote, from which "yesterday" counts in both. Without it only dates with a
     year are compared as dates; the words of the others are compared as words.
     """
-    known = _Evidence(evidence, said_on)
-    return tuple(claim for kind, claim in claims(text, said_on) if not known.has(kind, claim))
+    known = SourceText(evidence, said_on)
+    missing = [(kind, claim) for kind, claim in claims(text, said_on) if not known.has(kind, claim)]
+    around = context or known
+    return tuple(claim for kind, claim in missing if kind not in _TOPIC_CLAIMS or not around.has(kind, claim))
 
 
 def is_grounded_name(name: str, evidence: Sequence[str]) -> bool:
     """Whether what a model lists as a name is no ordinary word, and occurs in the evidence."""
     words = [word.casefold() for word in _CLAIM_WORD.findall(name)]
     ordinary = bool(words) and all(word in ORDINARY or not terms(word) for word in words)
-    return not ordinary and _Evidence(evidence, None).has_name(_normalize(name))
+    return not ordinary and SourceText(evidence, None).has_name(_normalize(name))
 
 
-class _Evidence:
+class SourceText:
     """The names, dates, numbers and words of the evidence, for looking up claims by kind."""
 
     def __init__(self, pieces: Sequence[str], said_on: date | None) -> None:
@@ -437,10 +459,11 @@ class _Evidence:
         self._days = {day for _, day in days}
         self._yearless = {day[5:] for _, day in days}
         self._unsure_days = {day[5:] for span, day in days if not span.sure}
+        self._sure_days = {day[5:] for span, day in days if span.sure}
+        self._ahead = set(implied_days(text, said_on)) if said_on else set()
         if said_on:
-            ahead = set(implied_days(text, said_on))
-            self._days |= {day.isoformat() for day in (said_on, *ahead)}
-            self._date_ranges |= {(day, day + timedelta(days=1)) for day in ahead}
+            self._days |= {day.isoformat() for day in (said_on, *self._ahead)}
+            self._date_ranges |= {(day, day + timedelta(days=1)) for day in self._ahead}
         self._urls = {_trim_url(match[0]) for match in _URL.finditer(text)}
         self._words = {form for word in _CLAIM_WORD.findall(text) for form in _word_forms(word)}
         self._stems = {stem for word in self._words for stem in _verb_stems(word)}
@@ -453,13 +476,19 @@ class _Evidence:
 
     def has(self, kind: str, claim: str) -> bool:
         if kind == "date":
-            return claim in self._days or (claim[5:] in self._unsure_days and self._is_within_a_year(claim))
+            near = claim[5:] in self._unsure_days and self._is_within_a_year(claim)
+            return claim in self._days or near or self._may_mean(claim)
         if kind == "yearless":
-            return claim[5:] in self._yearless
+            return claim[5:] in self._yearless or self._may_mean(claim)
+        if kind in ("number", "identifier") and _YEAR.fullmatch(claim) and self._has_year(claim):
+            return True
         if kind == "number":
             return self._amounts.has(claim)
         if kind == "compound":
-            return compound_occurs(claim, self._line) or self._has_ordinal_number(claim.casefold())
+            nth = claim.casefold().partition("-")[0]
+            return (
+                compound_occurs(claim, self._line) or self._has_ordinal_number(nth) or self._has_phrase(nth)
+            )
         if kind in ("verbatim", "code"):
             return self._has_phrase(claim)
         if kind in ("stretch", "moment"):
@@ -467,6 +496,8 @@ class _Evidence:
         if kind == "url":
             return _trim_url(claim) in self._urls or self._has_token(claim)
         if kind in ("name", "opening") and matches_range(claim.casefold(), self._date_ranges):
+            return True
+        if kind in ("name", "opening") and self._names_month(MONTH_NAMES.get(claim.casefold(), 0)):
             return True
         if kind == "name" and len(_GERMAN.findall(self._line)) and _root(claim.casefold()) in self._roots:
             return True  # a noun
@@ -479,7 +510,8 @@ class _Evidence:
         if kind in ("opening", "coined"):
             return bool((_verb_stems(claim) | _word_forms(claim)) & (self._stems | self._words))
         if kind == "identifier":  # "API" stands in "API-keys", "gpt-4" not in "gpt-4.1"
-            forms = (claim, claim[:-1]) if _ABBREVIATIONS.fullmatch(claim) else (claim,)
+            forms = [claim, claim[:-1]] if _ABBREVIATIONS.fullmatch(claim) else [claim]
+            forms += [f"{claim}s", claim.removesuffix("s")] if _BRAND.fullmatch(claim) else []
             return any(self._has_token(form, r"[.-]\d") for form in forms)
         return self._has_token(claim)
 
@@ -493,6 +525,40 @@ class _Evidence:
         """Whether a name occurs as whole words; in a script without spaces, as characters."""
         whole = self._has_phrase(name) or self._has_phrase(f"{name}s")
         return whole or bool(UNSPACED.search(name) and name.casefold() in self._line)
+
+    def _may_mean(self, claim: str) -> bool:
+        """Whether a weekday, a day of a month or the end of one in the evidence may mean this ISO day."""
+        if self._said_on is None or claim[5:] in self._sure_days:
+            return False
+        day = date.fromisoformat(claim)
+        away = abs((day - self._said_on).days)
+        weekdays = {(WEEKDAYS | SHORT_WEEKDAYS).get(word) for word in self._words}
+        weekdays -= {each.weekday() for each in self._ahead}  # "by Friday" is one day
+        if away < 14 and day.weekday() in weekdays:
+            return True
+        if away < 46 and re.search(rf"\b{day.day}(?:st|nd|rd|th|\.)(?!\w)", self._line):
+            return True
+        last = (day + timedelta(days=1)).day == 1 and self._names_month(day.month, "end of ")
+        named = self._names_month(day.month) and str(day.day) in re.findall(r"\d+", self._line)
+        return away < 367 and (last or named)
+
+    def _has_year(self, claim: str) -> bool:
+        """Whether a date of the evidence is in a year, or in a month of it (`2026-02`)."""
+        year, _, month = claim.partition("-")
+        starts = [start for start, _ in self._date_ranges] + ([self._said_on] if self._said_on else [])
+        if any(f"{start:%Y-%m}".startswith(claim) for start in starts):
+            return True
+        near = (
+            self._said_on is not None
+            and abs((date(int(year), int(month or 1), 1) - self._said_on).days) <= 366
+        )
+        return near and bool(month) and self._names_month(int(month))
+
+    def _names_month(self, month: int, before: str = "") -> bool:
+        return any(
+            ALL_MONTHS.get(name) == month
+            for name in re.findall(rf"(?<!\w){before}(?:the )?([^\W\d_]+)", self._line)
+        )
 
     def _is_within_a_year(self, day: str) -> bool:
         """Whether a day is at most a year away, so that a date without a year can mean it."""
@@ -510,6 +576,8 @@ class _Evidence:
             said = self._has_phrase(f"{claim}s") or self._has_phrase(f"tomorrow {later}")
             return said or matches_range(claim, self._date_ranges)
         mine = [(span.start, span.end) for span in _date_spans(claim, self._said_on)]
+        if any(27 < (end - start).days < 32 and self._has_year(f"{start:%Y-%m}") for start, end in mine):
+            return True
         return any(start <= first and last <= end for start, end in mine for first, last in self._date_ranges)
 
     def _has_token(self, claim: str, longer: str = r"/|[.-]\w") -> bool:
@@ -670,7 +738,8 @@ _SPEECH_TERMS = terms(
     " until"
 )
 """Terms for speakers and speaking, which need no support."""
-_AFTER_SENTENCE = late(r"(?<=[.!?])\s+")
+_NO_TITLE = r"(?<!\b[dmDM]r\.)(?<!\b[mM]rs\.)(?<!\b[mM]s\.)"
+_AFTER_SENTENCE = late(rf"(?<=[.!?]){_NO_TITLE}\s+")
 _SHORTEST_STEM, _SHORT_SENTENCE = 4, 4
 
 
@@ -806,7 +875,17 @@ _PARTICIPLE = late(
     r"(?: (?:not|never|always|only))* (?!to )\w+ed\b"
 )
 _LESS_THAN = late(r"\b(?:less|weniger|moins|menos) (?:than|als|que|de)\b")
-_PURPOSE = late(r".* (?:to|um|zu|pour|para) ([^,;]+)$")
+_PURPOSE = late(r".* (?:to|um|zu|pour|para) (?!\d)([^,;]+)$")
+_NO_REASON = late(
+    r" (?:or|and|think|thinks|hope|hopes)(?: not)? so\b(?: on)?|\b(?:which|what|how|where|who)(?: one)? to\b"
+)
+_INTRODUCES = late(r"\b(?i:i am|i'm|my name is|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo) [A-ZÀ-Þ]")
+_FIRST_NAME = late(r"(?:(?:Mr|Mrs|Ms|Dr)\.? )?([A-Z][a-z]\w*)")
+_I_DID = late(r"\bi (?:have |will |am |just |also |already )*(\w{3,})")
+_NUMBER_UNIT = late(r"(?<![\w.,:])(\d+(?:[.,:]\d+)*) ([^\W\d_]+)")
+_I_WOULD = late(r"\b(?:person|assistant|speaker) would (?!have\b|not\b)")
+"""What one would do oneself is a proposal or a wish, and no condition."""
+_OTHERWISE = late(r"(?: because|,) otherwise\b")
 _THAN_WORDS, _FOR_WORDS = ("than", "als", "que"), ("for", "für", "pour", "por", "para")
 _WITH_WORDS = frozenset(["with", "mit", "avec", "con"])
 _EXCHANGE_VERB = late("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
@@ -873,7 +952,7 @@ _USER = late(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|ric
 _ROLE_OF = late(r"[ld]'utilisat(?:eur|rice)s?")
 _ROLE_ROOTS = ("perso", "assis", "agent")
 _SELF_INTRODUCTION = (
-    r"(?:i am|i'm|name is|this is|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo) {0}\b|\b{0} here\b"
+    r"(?:\bam|i'm|name is|this is|ich bin|heiße|je suis|m'appelle|soy|me llamo) {0}|\b{0}\w* here\b"
 )
 _CONTRACTIONS = (
     (late(r"\bcan't\b"), "can not"), (late(r"\bwon't\b"), "will not"), (late(r"n't\b"), " not"),
@@ -885,13 +964,13 @@ _PHRASE_TO_REWRITE = late(
     rf"\b(?:(?P<one>{'|'.join(_FUSED_PREPOSITIONS)})\b|for (?P<reason>\w+) reasons\b|"
     r"(?:less|fewer|weniger|moins|menos) (?!than|als|que|de|of|or|oder|ou|o))"
 )
-_SENTENCE = late(r"(?<=[.!?;])\s+|\n")
+_SENTENCE = late(rf"(?<=[.!?;]){_NO_TITLE}\s+|\n")
 _CLAUSE = late(
     r"[,;:()–—]+\s+|\s+[-–—]\s+|\s+(?=(?:but|sondern|aber|mais|sino|pero|and|und|et|y|he|she|they|dass|"
     r"because|weil|which|who|after|nachdem|that(?=\s(?:person|assistant|he|she|they|i|we)\s)|while|whereas|"
     r"although|since(?! \d))\s)"
 )
-_PLAIN_AND = late(r",? (?:and|und|et|y|after) ")
+_PLAIN_AND = late(r",? (?:and(?! all)|und|et|y|after) ")
 _JOINS = late(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
 _CLAUSE_START = late(r"(?<=[.!?;:,])\s+")
 _GERMAN_NOUN = late(r"\b(?:(?:ein|kein|mein|sein|ihr|unser|dies|jed)(?:e[mnrs]?)?|das|zum|zur|beim|vom) $")
@@ -941,19 +1020,29 @@ class _Clause:
         return frozenset(self.stems) | self.inherited
 
 
-def disagreement(text: str, quotes: Sequence[str], evidence: Sequence[str] = (), question: str = "") -> str:
+def disagreement(
+    text: str,
+    quotes: Sequence[str],
+    evidence: Sequence[str] = (),
+    question: str = "",
+    *,
+    agreed: bool = False,
+) -> str:
     """Why a statement does not agree with the quotes that it rests on, as a message to the model; '' if it
     does.
 
     `evidence` are the texts that contain the quotes, and others that it may take words from. Each may begin
-    with its speaker (`Anna: `, or the role `person: `). `question` is what the statement answers.
+    with its speaker (`Anna: `, or the role `person: `). `question` is what the statement answers. `agreed`:
+    what was only proposed was then agreed to.
     """
     if not is_supported(text, evidence or quotes, question):
         return "hardly a word of it was said"
-    return contradiction(text, quotes, evidence)
+    return contradiction(text, quotes, evidence, agreed=agreed)
 
 
-def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()) -> str:
+def contradiction(
+    text: str, quotes: Sequence[str], evidence: Sequence[str] = (), *, agreed: bool = False
+) -> str:
     """`disagreement` for a statement that need not share words with its quotes."""
     pieces = [each for each in evidence if each] or list(quotes)
     original, text = text, _use_source_words(text, pieces)
@@ -968,9 +1057,11 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
     resolved = [_resolve_i(sentence, who) for sentence, who in cited]
     found = (
         _check_hearsay(text, resolved)
-        or _check_reason(text, quoted_texts, names)
+        or _check_reason(text, quoted_texts, names, pieces)
         or _check_quantity(text, quoted_texts)
         or _check_limits(text, quoted_texts)
+        or _check_exchanged(text, quotes)
+        or _check_actor(text, cited, evidence)
     )
     if found := found or _check_order(_resolve_i(text, ""), resolved, names):
         return found
@@ -979,13 +1070,19 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
         closest = _closest_clauses(claim, quoted)
         found = (
             _check_hearsay(text, resolved, closest) or _check_negation(claim, quoted, resolved, literal)
-            or _check_certainty(closest, quoted, text) or _check_tense(closest, text)
-            or _check_subject(claim, closest) or _check_names(claim, known) or _check_joined(claim, resolved)
+            or (not agreed and _check_certainty(closest, quoted, text)) or _check_tense(closest, text)
+            or _check_subject(claim, closest) or _check_names(claim, known, quoted)
+            or _check_joined(claim, resolved)
             or _check_noun(claim, resolved, known) or _check_reversal(claim, closest, original)
         )  # fmt: skip
         if found:
             return found
     return ""
+
+
+def introduces_speaker(text: str) -> bool:
+    """Whether who speaks says their name: "I am Kasia"."""
+    return _INTRODUCES.search(text) is not None
 
 
 def with_speaker_label(speaker: str, text: str) -> str:
@@ -1306,10 +1403,10 @@ def _check_reversal(claim: _Clause, closest: Sequence[_Clause], text: str) -> st
         return ""
     if mine := _cues()["reverses"].search(claim.text):
         kinds = ("limits", "seldom", "reverses", "takes_back")
-        denied = _is_negated(one.sentence) or any(_has_cue(kind, one.sentence) for kind in kinds)
+        denied = is_negated(one.sentence) or any(_has_cue(kind, one.sentence) for kind in kinds)
         if not denied and not any(map(_matcher_of(one.sentence), mine[0].split())):
             return f"nothing that was said has “{mine[0]}”"
-    if _is_negated(plain) or any(_has_cue(kind, plain) for kind in ("unsure", "limits", "seldom")):
+    if is_negated(plain) or any(_has_cue(kind, plain) for kind in ("unsure", "limits", "seldom")):
         return ""
     found = _cues()["reverses"].search(one.text) or _cues()["takes_back"].search(one.text)
     if not found or _PREPOSITION.match(one.text, found.end() + 1):
@@ -1331,12 +1428,13 @@ def _uncertainty(text: str, sentence: str, question: bool = False) -> int:
     """How uncertain a clause is: 3 it may be, 2 it is wanted or planned, 1 it will be, 0 it is."""
     beside = next((each for each in _COORDINATE_BREAK.split(sentence) if text.strip(" .,") in each), sentence)
     whole = sentence if _GERMAN_INFINITIVE.search(text) else text
+    whole, beside = (_I_WOULD.sub("i want to ", one) for one in (whole, beside))
     plain, beside = (_cues()["no_condition"].sub(" ", one) for one in (whole, beside))
     nearly = _NEARLY.search(plain)
     at_times = _has_cue("at_times", plain) and not _PAST_FORM.search(sentence)
     if (nearly and is_past(nearly[1])) or at_times or _has_cue("unsure", plain) or _has_cue("whole", beside):
         return 3
-    text = _cues()["no_intention"].sub(" ", text)
+    text = _cues()["no_intention"].sub(" ", _I_WOULD.sub("i want to ", text))
     return 2 if question or _has_cue("intended", text) else 1 if _has_cue("ahead", text) else 0
 
 
@@ -1351,7 +1449,7 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
     beside = [one for one in quoted if mine_too & {*one.stems}]
     theirs = min(_uncertainty(one.text, one.sentence, one.question) for one in (*closest, *beside))
     asked = any(one.question for one in closest)
-    if _is_negated(mine) and any(_has_cue("would_have", one.sentence) for one in closest):
+    if is_negated(mine) and any(_has_cue("would_have", one.sentence) for one in closest):
         return ""
     if theirs == 3 and (level < 2 or (level == 2 and _has_cue("ahead", mine) and not asked)):
         return "it was said only of what may be"
@@ -1362,7 +1460,7 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
     if level == theirs == 0 and _PAST_VERB.search(mine) and _is_put_in_past(mine, closest):
         return "it was not said of the past"
     happened = all(_PAST_FORM.search(one.text) for one in closest)
-    plainly = not any(_is_negated(one.text) or _uncertainty(one.sentence, one.sentence) for one in closest)
+    plainly = not any(is_negated(one.text) or _uncertainty(one.sentence, one.sentence) for one in closest)
     if happened and theirs == 0 and _has_cue("not_yet", mine) and plainly:
         return "it was said of what was done"
     if level == 1 and theirs == 0 and not done and happened:
@@ -1370,7 +1468,7 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
     return ""
 
 
-def _is_negated(text: str) -> bool:
+def is_negated(text: str) -> bool:
     """Whether a text has any negating word."""
     return any(_has_cue(kind, text) for kind in ("not", "undoes", "implies_not"))
 
@@ -1384,8 +1482,10 @@ def _check_hearsay(text: str, resolved: Sequence[str], closest: Sequence[_Clause
     mine = _PERSON_SAYS.sub(" ", _resolve_i(text, ""))
     if any(_has_cue(kind, mine) for kind in ("reports", "says", "unsure")):
         return ""
-    if _is_negated(mine) != _is_negated(theirs):
+    if is_negated(mine) != is_negated(theirs):
         return ""  # that it is not so is no hearsay
+    if _has_cue("intended", mine) and any(one.text.split()[0] in mine.split() for one in closest):
+        return ""  # who says that it should be so wants it
     return "it was only said that somebody says so"
 
 
@@ -1429,14 +1529,20 @@ def _acronyms() -> frozenset[str]:
     return frozenset(_root(name.casefold()) for name in NO_NAMES if name.isupper() and len(name) > 2)
 
 
-def _check_names(claim: _Clause, known: Sequence[_Clause]) -> str:
+def _check_names(claim: _Clause, known: Sequence[_Clause], quoted: Sequence[_Clause]) -> str:
     """Why a name or number does not go with a word of the clause, else '': the word was said of another
-    one."""
+    one. What the quote has goes with words that only stand beside it: they say what it is about."""
+    cited = {stem for one in quoted for stem in one.words}
     there = {stem for one in known for stem in one.stems}
     for item in (one for one in claim.stems if one in claim.names or (one[0].isdigit() and one in there)):
         for word in (stem for stem in claim.stems if stem != item and not stem[0].isdigit()):
+            of_month = rf"\b(?:{A_MONTH} {item}|{item} (?:of )?{A_MONTH})\b"
+            if item.isdigit() and re.search(of_month, claim.text, re.IGNORECASE):
+                continue
             if word in _acronyms() or (item in claim.names and word in _passing_roots()):
                 continue  # "the API" is whichever one was spoken of, and "new" and "last" are of anybody
+            if item in cited and word not in cited:
+                continue
             holders = [one for one in known if word in one.words]
             fits = any(_may_mean(item, one, claim, known) for one in holders)
             if word in claim.names and not fits:
@@ -1511,13 +1617,14 @@ def _check_joined(claim: _Clause, resolved: Sequence[str]) -> str:
     for sentence in (one for one in resolved if stems <= {*_stems(one), *claim.names}):
         pieces = _PARALLEL_CLAUSES.split(sentence)
         for (start, end), (other_start, other_end) in itertools.permutations(map(_split_halves, pieces), 2):
-            left = end - other_end and not end & stems and other_start - start - stems
-            if (start - other_start) & stems and (other_end - end) & stems and left:
+            mixed = (start - other_start) & stems and end - other_end and not end & stems
+            if mixed and 0 < len((other_end - end) & stems) <= len(other_start - start - stems):
                 return "it joins what was said apart"
         for before, behind in itertools.pairwise(pieces):
             one, other = {*_stems(before)}, {*_stems(behind)}
             parts = (one - other) & stems, (other - one) & stems, one - other - stems, other - one - stems
-            if all(parts) and not _has_cue("third", behind):
+            partly = len(parts[0]) <= len(parts[2]) and len(parts[1]) <= len(parts[3])
+            if all(parts) and partly and not _has_cue("third", behind):
                 return "it joins what was said apart"
     return ""
 
@@ -1579,7 +1686,7 @@ def _check_unit(claim: _Clause, known: Sequence[_Clause]) -> str:
     }
     counted = {number for before, number in pairs if number[0].isdigit()}  # version 3
     for number, unit in (one for one in _number_units(claim.stems) if one[0] not in counted):
-        said = {(n, u) for one in known for n, u in _number_units(one.stems)}
+        said = {(n, _root(u)) for one in known for n, u in _NUMBER_UNIT.findall(one.text)}
         if unit in {u for _, u in said} and (number, unit) not in said and number in {n for n, _ in said}:
             return f"{number} does not stand at “{unit}…” there"
     return ""
@@ -1738,38 +1845,37 @@ def _word_before(text: str, stem: str) -> str:
 # reasons and quantities
 
 
-def _check_reason(text: str, quotes: Sequence[str], names: Set[str]) -> str:
-    """Why a reason or purpose is not that of the quote, else ''."""
-    text = text.replace(" or so ", " ")
+def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: Sequence[str]) -> str:
+    """Why a reason or purpose is not that of the quote or, where the quote gives none, said beside it; else
+    ''."""
+    text = _OTHERWISE.sub(" because", _NO_REASON.sub(" ", text))
     purpose = _PURPOSE.search(_simplify(text))
     aims = [*_stems(purpose[1])] if purpose else []
-    if len(aims) > 1 and {*aims}.isdisjoint({*names - _kin_roots(), *_stems(_simplify("\n".join(quotes)))}):
+    turns = [one for one in evidence if any(locate(quote, [one]) is not None for quote in quotes)]
+    said = {*_stems(_simplify("\n".join([*quotes, *turns])))}
+    if len(aims) > 1 and {*aims}.isdisjoint({*names - _kin_roots(), *said}):
         return "nobody said that this is what for"
     mine = next(_reason_pairs(_resolve_i(text, ""), names), None)
     if mine is None or not mine[0]:
         return ""
     why, what = mine
-    theirs = _simplify("\n".join(quotes))
-    if len(why & {*_stems(theirs)}) < _MIN_SHARED * len(why):
+    theirs = _OTHERWISE.sub(" because", _simplify("\n".join(quotes)))
+    if len(why & said) < _MIN_SHARED * len(why):
         return "nobody said that this is the reason"
     sentences_there = _SENTENCE.split(theirs)
     given = [each for one in sentences_there for each in _reason_pairs(one, names) if all(each)]
     given = [(cause, effect) for cause, effect in given if effect & (what | why)]
     if any(len(why & cause) >= len(why & effect) and why & cause for cause, effect in given):
         return ""
-    if any(len(why & effect) > len(why & cause) for cause, effect in given):
+    if any(len(why & effect) > len(why & cause) and what & cause for cause, effect in given):
         return "reason and result are exchanged"
-    if any(what & effect for _, effect in given):
+    if any(len(what & effect) > len(why & effect) for _, effect in given):
         return "another reason was given"
     without_reason = (one for one in sentences_there if not _has_cue("because", one))
     for halves in (_PLAIN_AND.split(one) for one in without_reason if not _has_cue("hence", one)):
         roots = [{*_stems(half)} for half in halves]
-        if (
-            len(roots) == 2
-            and all(len(why & one) != len(what & one) for one in roots)
-            and roots[0] & (why | what)
-            and roots[1] & (why | what)
-        ):
+        lean = [len(why & one) - len(what & one) for one in roots]
+        if len(lean) == 2 and lean[0] * lean[1] < 0:
             return "nobody said that this is the reason"
     return ""
 
@@ -1832,6 +1938,47 @@ def _check_limits(text: str, quotes: Sequence[str]) -> str:
     for number, kind in mine.items():
         if kind != theirs.get(number, kind):
             return f"{number} is {theirs[number]} there"
+    return ""
+
+
+def _check_exchanged(text: str, quotes: Sequence[str]) -> str:
+    """Why a number or person is not the one of the quote, else '': the quote has another one with the same
+    unit, of the same form or for the same kind of person, which the statement does not have."""
+    mine, theirs = (dict(_comparable(one)) for one in (_simplify(text), _simplify("\n".join(quotes))))
+    for value, kind in mine.items():
+        same = {value, *related(value)}
+        others = [
+            one for one, what in theirs.items() if what == kind and not {one, *related(one)} & mine.keys()
+        ]
+        if kind and others and same.isdisjoint(theirs):
+            return f"“{value}” was not said, but “{others[0]}”"
+    return ""
+
+
+def _comparable(text: str) -> Iterator[tuple[str, str]]:
+    """(number or person, its kind): the unit behind a number, the form of a time or version, or `person`."""
+    words = _WORD_OR_NUMBER.findall(text)
+    for word, behind in itertools.zip_longest(words, words[1:], fillvalue=""):
+        if word[0].isdigit():
+            form = re.sub(r"\d+", "0", word)
+            yield word, form if form != "0" else _root(behind) if behind.isalpha() else ""
+        elif _has_cue("kin", word) or _has_cue("person", word):
+            yield word.removesuffix("'s").removesuffix("s"), "person"
+
+
+def _check_actor(text: str, cited: Sequence[tuple[str, str]], evidence: Sequence[str]) -> str:
+    """Why a name is not that of the speaker, who said "I" of what the statement says of it; else ''."""
+    name, said = _FIRST_NAME.match(text), " ".join(sentence for sentence, _ in cited)
+    if not name or name[1].casefold() in ORDINARY or name[1].casefold() in _simplify(said):
+        return ""
+    roots = set(_stems(" ".join(_WORD_OR_NUMBER.findall(text)[:8])))
+    introduced = re.compile(_SELF_INTRODUCTION.format(re.escape(name[1].casefold())))
+    if any(introduced.search(one.casefold()) for one in evidence):
+        return ""
+    for sentence, who in cited:
+        did = {_root(verb) for verb in _I_DID.findall(_simplify(sentence))} - {_root("have")}
+        if who in _ROLES and did & roots:
+            return f"the {who} said it of themselves"
     return ""
 
 

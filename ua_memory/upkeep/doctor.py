@@ -19,14 +19,14 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, USER, is_locked
+from ua_memory.discovery import CORE_NAMES, INDEX_VERSION, LOGS, SETTINGS, USER, is_locked
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.git import process, repository
 from ua_memory.git.repository import blob_id
 from ua_memory.index import embedding, sync, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
-from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, open_read_only, to_row
+from ua_memory.index.items import COLUMNS, SCHEMA, open_read_only, to_row
 from ua_memory.index.outside import OutsideFiles, is_outside
 from ua_memory.index.terms import fts_text, trigrams
 from ua_memory.index.words import is_damaged
@@ -737,4 +737,4 @@ def _word_index_problems(store: Store, folder: Path, tell: Progress | None) -> l
 
 def _is_current_schema(db: sqlite3.Connection) -> bool:
     """Whether the index is of this version; else the next search rebuilds it."""
-    return bool(db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (SCHEMA_VERSION,))
+    return bool(db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (INDEX_VERSION,))
