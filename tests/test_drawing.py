@@ -278,10 +278,13 @@ def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None
     ("text", "kept"),
     [
         ("Frank likes his coffee black and without sugar.", 1), ("Is it raining over there today?", 0),
-        ("ok thanks", 0), ("The sky was grey. We walked for a bit.", 0),
+        ("ok thanks", 0), ("The sky was grey. We walked for a bit.", 1),
+        ("We met Anna. She likes tea.", 1), ("Wir haben Anna getroffen. Sie mag Tee.", 1),
+        ("We met Anna. Is she well?", 0),
+        ("The sun was up. The sky was grey. We walked for a bit. We sat down again.", 0),
     ],
 )  # fmt: skip
-def test_without_a_model_one_statement_that_is_all_there_is_is_kept(text: str, kept: int) -> None:
+def test_without_a_model_a_text_of_few_sentences_is_kept_whole(text: str, kept: int) -> None:
     assert [one.text for one in extract_without_model(split_text(text)[0], TextContext(NOON)).facts] == [
         text
     ] * kept

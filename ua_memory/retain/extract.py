@@ -1078,7 +1078,7 @@ def _assistant_context(turn: Turn, following: Turn | None) -> Context:
 # cells of a row are written with the heads of their columns.
 
 
-TEXT_THRESHOLD, FEW_FACTS = 0.4, 12
+TEXT_THRESHOLD, FEW_FACTS, SHORT_TEXT = 0.4, 12, 3
 """The probability from which a sentence of a text is kept, lower than in a conversation. If fewer facts are
 found, sentences with a name or a number are added up to so many."""
 _FEWEST_WORDS = 4
@@ -1097,9 +1097,9 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
         return ExtractedChunk(tuple(_tag(_to_fact(whole, each, each), brief) for each in pieces(chunk.text)))
     said = [one for one in text_parts(chunk.above + chunk.text, brief.at, chunk.form) if one.role == "person"]
     scored = [*_worthy_facts(said), *(fact for one in said for fact in _list_facts(one))]
-    scored = scored or [*_only_sentence(said)]
     more = islice((fact for one in said for fact in _specific_facts(one)), max(FEW_FACTS - len(scored), 0))
-    found = [(_position(chunk.text, fact), fact) for fact in (*scored, *more)]
+    every = [*scored, *more]
+    found = [(_position(chunk.text, fact), fact) for fact in [*_short_text(said, every)] or every]
     found.sort(key=lambda each: each[0])
     tagged = (_tag(fact, brief) for fact in _without_repetitions(fact for _, fact in found))
     return ExtractedChunk(tuple(tagged))
@@ -1112,13 +1112,16 @@ def _worthy_facts(parts: Sequence[TextPart]) -> Iterator[Fact]:
         yield replace(fact, kind=each.kind, tags=each.tags)
 
 
-def _only_sentence(parts: Sequence[TextPart]) -> Iterator[Fact]:
-    """The statement of a text that consists of one sentence: whoever hands it over wants it kept."""
-    said = [(part, sentence) for part in parts for sentence in sentences(part.text)]
-    for part, sentence in said[: len(said) == 1]:
-        text = one_line(part.text)
-        if sentence.text == text and len(text.split()) >= _FEWEST_WORDS and not text.endswith("?"):
-            yield _to_fact(part, text, text)
+def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fact]:
+    """A text of few sentences as one statement, unless each of them is one of the facts `found`: whoever
+    hands it over wants it kept."""
+    said = [sentence for part in parts for sentence in sentences(part.text)]
+    plain = len(parts) == 1 and not parts[0].speaker and len(said) <= SHORT_TEXT
+    text = one_line(parts[0].text) if plain else ""
+    whole = text == " ".join(one.text for one in said) and "?" not in text
+    left = (one.text for one in said if all(one.text not in fact.text for fact in found))
+    if whole and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
+        yield _to_fact(parts[0], text, text)
 
 
 def _list_facts(part: TextPart) -> Iterator[Fact]:
