@@ -580,6 +580,7 @@ def test_config_shows_values_and_where_they_come_from(shell: Shell) -> None:
 
 
 def test_index_rebuild(shell: Shell) -> None:
+    assert re.search(r"^Index +none yet; the next search builds it$", shell.ok("status").out, re.MULTILINE)
     shell.ok("insert", "one")
     assert re.match(r"Indexed \d+ items? of \d+ files? in \d", shell.ok("index", "rebuild").out)
 

@@ -348,7 +348,7 @@ def _index_text(found: dict[str, object]) -> str:
     """The index's status in words: `ready, 12 items, 3 files, vectors ready`."""
     state = str(found.pop("state", "ready"))
     said = ["out of date" if state == "behind" else state]
-    if said != ["ready"]:
+    if said != ["ready"] and "; " not in state:  # "none yet; the next search builds it"
         said = [f"{said[0]}; the next search updates it"]
     if why := found.pop("why", None):
         said = [f"not usable ({why}); ua-memory index rebuild"]
