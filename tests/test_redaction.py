@@ -16,7 +16,7 @@ from secret_plants import Plant, makers, pem, plants
 
 from ua_memory.errors import Malformed
 from ua_memory.text.redaction import Secret as Found
-from ua_memory.text.redaction import find, redact, redact_answer
+from ua_memory.text.redaction import find, redact, redact_answer, tells_secret
 
 HERE = Path(__file__).parent
 PLANTS = list(plants())
@@ -405,12 +405,19 @@ def test_a_secret_that_was_asked_for_is_taken(question: str, answer: str, secret
         ("What is the database password?", "I rotated it on 2026-11-03"),
         ("Which password hashing do you want?", "argon2id"),
         ("Which token library do you use?", "jose4"),
+        ("Which pin is the LED on?", "GPIO17"),
         ("How long should passwords be?", "at least 14000 characters"),
         ("I added the password check. Which port does staging use?", "6543"),
     ],
 )
 def test_an_answer_without_the_secret_stays(question: str, answer: str) -> None:
     assert redact_answer(question, answer) == answer
+
+
+def test_a_long_word_is_searched_for_a_secret_at_once() -> None:
+    started = time.process_time()
+    assert not tells_secret("secret" * 16_000) and not tells_secret("passworda" * 11_000)
+    assert time.process_time() - started < 3  # it was half a minute
 
 
 def test_a_lone_word_and_a_passphrase_are_taken_as_answers() -> None:

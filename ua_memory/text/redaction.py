@@ -908,7 +908,8 @@ def _merge_spans(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]
 
 _SECRET_WORDS = (
     r"pass(?:[ -]?(?:word|phrase|code|key)|wd|wort)|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
-    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|pin|otp|cvv|cvc|ssn|bearer|(?-i:PAT))\b"
+    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|(?<!which )pin|(?-i:PIN|PAT)|otp|cvv|cvc"
+    r"|ssn|bearer)\b"
     r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
     r"|(?:seed|recovery) phrase|card number|connection string|auth(?:orization)? header|combination of"
     r"|\b(?:api|access|licen[cs]e|wi-?fi|encryption|sign\w+|private|master|client|ssh|gpg|deploy|account|product"
@@ -925,7 +926,7 @@ _SECRET_WORDS = (
     r"|(?:API|アクセス)キー"
 )
 _NAMES_SECRET = late(_SECRET_WORDS, re.IGNORECASE)
-_TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w*\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
+_TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w{{0,20}}\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
 _ASKS_FOR_SECRET = late(
     r"(?:\b(?:what|which|enter|type|paste|provide|give|send|share|tell|need|welche\w*|was|wie|gib|nenn\w*"
     rf"|quel\w*|donne\w*|qué|cuál\w*|dame|qual|quale|dimmi)\b[^?？\n]{{0,80}}?)(?:{_SECRET_WORDS})\w*"
