@@ -391,7 +391,27 @@ def test_what_the_person_denies_next_is_not_kept_nor_is_its_quote(reply: str) ->
 
 
 @pytest.mark.parametrize(
-    ("reply", "agreed"), [("yes kill it", True), ("ya.", True), ("and the port?", False)]
+    "reply", ["no objections", "no, that's right", "no need, go ahead", "No longer red!"]
+)
+def test_a_no_that_denies_something_else_leaves_the_statement(reply: str) -> None:
+    quote = "The queue moves to Redis, which is faster."
+    assert kept("The queue moves to Redis.", quote, quote, f"p: {reply}") == "kept"
+
+
+def test_a_no_to_a_question_about_something_else_leaves_what_was_said_before() -> None:
+    quote = "The queue moved to Redis on Friday."
+    for question in ("Shall I also delete the old workers?", "Is that right?", "Redis or Postgres?"):
+        told = kept("The queue moved to Redis.", quote, f"{quote} {question}", "p: no")
+        assert (told == "kept") == ("workers" in question)
+
+
+@pytest.mark.parametrize(
+    ("reply", "agreed"),
+    [
+        *(("yes kill it", True), ("ya.", True), ("ok. But not today", True), ("and the port?", False)),
+        *(("ok but not that", False), ("right now it is red", False), ("good question", False)),
+        *(("Sure? I doubt it", False), ("great, but no", False), ("sí, pero no", False)),
+    ],
 )
 def test_a_proposal_is_a_decision_once_the_person_agrees(reply: str, agreed: bool) -> None:
     quote = "Shall I cap the backoff at 15 minutes?"

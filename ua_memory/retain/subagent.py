@@ -223,17 +223,42 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
 
 
 _DENIAL = late(
-    r"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:no{1,4}|nope|nah|nein|non)\b(?! (?:problem|worries|idea|doubt))",
+    r"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:no{1,4}|nope|nah|nein|non)\b(?!-)"
+    r"(?! (?:problem|worries|idea|doubt|need|rush|matter|kidding|one|longer|comment|more"
+    r"|(?:objection|question|change|issue|concern|complaint)s?)\b)"
+    r"(?!\W+(?:(?:that|it)['’]?s )?(?:right|correct|true|yes|yeah)\b)",
     re.IGNORECASE,
 )
 _ASSENT = late(
     r"\W*(?:(?:oh|ah|hm+|well|very|that's|c'est)\W+)*(?:yes+|yep|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good"
     r"|great|right|agreed|exactly|precisely|perfect|excellent|nice|smart|love|do(?: it)?(?=\W*(?:[.!]|$))"
     r"|go ahead|i (?:accept|agree)|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|de acuerdo|sim"
-    r"|está bem|はい|いいね|お願い)(?!\w)",
+    r"|está bem|はい|いいね|お願い)(?!\w|-\w|\W*\?| (?:now|question|morning|try)\b)",
+    re.IGNORECASE,
+)
+_REFERS = late(
+    r"\b(?:it|that|this|those|these|them|so|ahead|good|right|das|es|dies\w*|so|ça|cela|eso|esto)\b",
+    re.IGNORECASE,
+)
+_RESERVATION = late(
+    r"\b(?:but|not|no|except|instead|opposite|wait|aber|nicht|kein|sondern|mais|pas|non|pero|sino)\b|n['’]t\b",
     re.IGNORECASE,
 )
 _DECIDED = late(r"\b(?:decided|agreed|accepts?|accepted|chosen?|settled)\b")
+
+
+def _asks_other(turn: str, statement: str) -> bool:
+    """Whether a turn ends with a question that is about something else than a statement: "Shall I also delete
+    the old ones?". A question about what was said before has few words of its own, or "it" or "that"."""
+    question = grounding.sentences(turn)[-1:]
+    own = grounding.terms(question[0]) if question and question[0].endswith("?") else frozenset()
+    return len(own) > 1 and not _REFERS.search(question[0]) and own.isdisjoint(grounding.terms(statement))
+
+
+def _agrees(reply: str) -> bool:
+    """Whether a reply begins with an assent that its first sentence does not limit: "ok, but not that"."""
+    first = re.split(r"(?<=[.!?])\s|\n", reply.strip(), maxsplit=1)[0]
+    return _ASSENT.match(first) is not None and not _RESERVATION.search(first)
 
 
 class _SubagentRun:
@@ -301,10 +326,11 @@ class _SubagentRun:
         missing = ungrounded_claims(claims, evidence, self._day_of_turn(index), self.conversation)
         why = f"nobody said {', '.join(missing)} there" if missing else ""
         reply = self._reply_to(index)
-        if _DENIAL.match(reply) and not grounding.is_negated(text):
+        denied = _DENIAL.match(reply) is not None and not _asks_other(turn.text, f"{text} {quote}")
+        if denied and not grounding.is_negated(text):
             self._refuse(f"{text} (the person denied it)")
             raise ToolError("the person denied it; nothing was kept")
-        agreed = _ASSENT.match(reply) is not None
+        agreed = _agrees(reply)
         if reply and not agreed and _DECIDED.search(text) and not grounding.is_negated(text):
             why = why or "nobody agreed to it"
         spoken = [*nearby_turns(index, self.spoken), *self.introductions]
