@@ -1118,9 +1118,9 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
     said = [sentence for part in parts for sentence in sentences(part.text)]
     plain = len(parts) == 1 and not parts[0].speaker and len(said) <= SHORT_TEXT
     text = one_line(parts[0].text) if plain else ""
-    whole = text == " ".join(one.text for one in said) and "?" not in text
+    whole = text == " ".join(one.text for one in said) and len(text.split()) >= _FEWEST_WORDS
     left = (one.text for one in said if all(one.text not in fact.text for fact in found))
-    if whole and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
+    if whole and "?" not in text and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
         yield _to_fact(parts[0], text, text)
 
 
