@@ -1065,8 +1065,12 @@ def test_an_observation_and_an_opinion_are_retired_by_their_commands(fresh: Brow
             )
     for record, what in ((one, "observation"), (two, "opinion")):
         form = f'name="record" value="{what}"'
-        assert form in fresh.get(f"/f/{record.id}").text
-        assert fresh.post("retire", id=str(record.id), record=what, reason="not so").status_code == 303
+        shown = fresh.get(f"/f/{record.id}").text
+        assert form in shown
+        retiring = {"id": str(record.id), "record": what, "reason": "not so", "hash": "of another text"}
+        assert fresh.post("retire", **retiring).status_code == 409, "it says something else now"
+        retiring["hash"] = re.findall(r'name="hash" value="(\w+)"', shown)[-1]
+        assert fresh.post("retire", **retiring).status_code == 303
         assert form not in fresh.get(f"/f/{record.id}").text
         assert re.search(r"retired: .*not so", (fresh.root / record.place.path).read_text())
 

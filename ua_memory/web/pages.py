@@ -467,8 +467,15 @@ def do_name(bank: BankPages, form: Query) -> str:
     return home("name", form)[0]
 
 
+def _same_text(bank: BankPages, form: Query) -> bool:
+    """Whether a record still has the text that was shown with the form."""
+    return plan_hash({"text": bank.ask("get", "--", f"^{form['id']}")["text"]}) == form.get("hash")
+
+
 def do_retire(bank: BankPages, form: Query) -> str:
-    """Retire a fact, an observation or an opinion."""
+    """Retire a fact, an observation or an opinion if its text is the one shown."""
+    if not _same_text(bank, form):
+        raise ChangedOnDisk("it says something else now: nothing was written")
     why, target = form.get("reason", "").strip(), f"^{form['id']}"
     match form.get("record"):
         case "observation":
@@ -482,8 +489,7 @@ def do_retire(bank: BankPages, form: Query) -> str:
 
 def do_vouch(bank: BankPages, form: Query) -> str:
     """Vouch for a record if its text is the one shown and `vouch` was typed."""
-    now = plan_hash({"text": bank.ask("get", "--", f"^{form['id']}")["text"]})
-    if now != form.get("hash") or form["typed"].strip() != "vouch":
+    if not _same_text(bank, form) or form["typed"].strip() != "vouch":
         raise ChangedOnDisk("it says something else now, or vouch was not typed: nothing was written")
     bank.ask("vouch", "--", f"^{form['id']}")
     return f"/f/{form['id']}"
