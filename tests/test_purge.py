@@ -13,6 +13,7 @@ from terminal import new_shell
 from test_forget import CARD, SAID, believe, by_machine, link
 
 from ua_memory.errors import Conflict, GitFailed, StillThere, Usage
+from ua_memory.git import process as locks
 from ua_memory.git import rewrite as kept
 from ua_memory.git import rewrite as rewriting
 from ua_memory.memory import Memory
@@ -260,6 +261,20 @@ def test_a_purge_that_is_cut_short_is_done_again(
     assert done.proof.is_clean and SAID.encode() not in objects(there)
     assert not (there.store.bank.state / purging.WORK_FOLDER).exists() and there.text(DAY).count(CARD) == 1
     assert all(one.done for one in purging.open_purges(there.store))
+
+
+def test_an_index_that_a_killed_process_left_locked(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, _ = lived(there)
+    lock = there.store.history.git_dir / "index.lock"
+    lock.touch()
+    Memory(there.store).forget(f"^{gone.id}")
+    with monkeypatch.context() as patch, pytest.raises(GitFailed, match="index is locked") as told:
+        patch.setattr(rewriting, "STALE_SECONDS", -2)  # not waited for
+        purge(there)
+    assert told.value.where == str(lock) and told.value.hint.endswith(f"no git is running there: rm {lock}")
+    monkeypatch.setattr(locks, "STALE_SECONDS", 1)
+    done = purge(there, backup="second.bundle")
+    assert done.proof.is_clean and SAID.encode() not in objects(there) and not lock.exists()
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -17,7 +17,17 @@ from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, writing
 from ua_memory.git.history import History
-from ua_memory.git.process import FETCH_MARK, IMPORT_MARK, GitObject, is_alive, is_running, read_text
+from ua_memory.git.process import (
+    FETCH_MARK,
+    IMPORT_MARK,
+    STALE_SECONDS,
+    GitObject,
+    find_locks,
+    is_alive,
+    is_running,
+    read_text,
+    remove_locks,
+)
 from ua_memory.git.remotes import AGREED, LOCAL_ONLY
 from ua_memory.git.repository import BROKEN_FOLDER
 from ua_memory.paths import make_private
@@ -227,16 +237,31 @@ def delete_unreachable(history: History, work: Path) -> None:
     for name in ("FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "TAG_EDITMSG"):
         with writing(history.git_dir / name, None):
             (history.git_dir / name).unlink(missing_ok=True)
-    history.mend_index()
-    if history.pending_index_paths():  # git prunes nothing that its index names
-        raise GitFailed(
-            "git's index is locked, and still contains what must be removed", where=str(history.git_dir)
-        )
+    _finish_index(history)
     history.run("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
     history.run("repack", "-a", "-d", "-q", "-l")
     history.run("prune", "--expire=now")
     shutil.rmtree(history.git_dir / BROKEN_FOLDER, ignore_errors=True)  # half an object of it may be there
     shutil.rmtree(work, ignore_errors=True)
+
+
+def _finish_index(history: History) -> None:
+    """Update the index, since git prunes nothing that it names. A lock of a running git is waited for, and
+    one that a killed process left is removed as soon as its age shows that. GitFailed."""
+    until = time.monotonic() + STALE_SECONDS + 2  # its age is counted in whole seconds
+    history.mend_index()
+    while history.pending_index_paths():
+        locks = [lock for lock in find_locks(history) if lock.file.name == "index.lock"]
+        if time.monotonic() > until:
+            where, hint = history.git_dir / "index", "see what git says: ua-memory git status"
+            for lock in locks:
+                where, rm = lock.file, f"rm {shlex.quote(str(lock.file))}"
+                hint = f"try again ({lock.held}), or if no git is running there: {rm}"
+            what = f"git's index {'is locked' if locks else 'cannot be updated'}"
+            raise GitFailed(f"{what}, and still contains what must be removed", where=str(where), hint=hint)
+        if not remove_locks(locks):
+            time.sleep(PAUSE_SECONDS)
+        history.mend_index()
 
 
 # -- keep files --------------------------------------------------------------------------------------------
