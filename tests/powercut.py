@@ -85,6 +85,8 @@ class Disk:
         if there:
             self.durable.setdefault(Path(path).stat().st_ino, Path(path).read_bytes())
         fd = call()
+        # Held, the inode of a deleted file is not given to one of git's, which would be torn in its place.
+        REAL["open"](f"/proc/self/fd/{fd}", os.O_PATH)
         if not there:
             self.durable[os.fstat(fd).st_ino] = b""
             self._owe(path, lambda: REAL["unlink"](path))

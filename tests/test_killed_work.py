@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from killed_work import WORK
 from killing import WRITES, fail_at, kill_at, prepared
+from powercut import Disk
 
 AT = {"flush": 30, "queue drain": 40, "consolidate": 30}
 """Where the first point is: in the writing, for what has much to read before."""
@@ -51,3 +53,13 @@ def test_a_sample_of_kills_cuts_and_refusals(
 def test_a_power_cut_after_the_last_step(name: str, tmp_path: Path) -> None:
     """What was acknowledged is durable, and not only written."""
     kill_at(name, prepared(name, tmp_path / "bank"), tmp_path / "cut", 10**6, "insert", power=True)
+
+
+def test_a_power_cut_spares_what_git_writes_in_the_place_of_a_deleted_file(tmp_path: Path) -> None:
+    disk, ours = Disk(tmp_path), tmp_path / "ours"
+    for number in range(9):  # file systems give a deleted file's inode to the next one
+        os.close(disk.does("open", os.open, (ours, os.O_WRONLY | os.O_CREAT), {}))
+        ours.unlink()  # as `shutil.rmtree` does it, of which the disk is not told
+        (tmp_path / f"ref-{number}").write_text("whole")
+    disk.cut(torn=True)
+    assert {file.read_text() for file in tmp_path.glob("ref-*")} == {"whole"}
