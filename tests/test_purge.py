@@ -281,13 +281,16 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     shell = new_shell(tmp_path)
     block = shell.ok("insert", SAID, "--json").json["id"]
     assert shell("forget", f"^{block}", "--purge").code == 2  # it is forgotten, and nobody could be asked
+    planned = shell.ok("undo"), shell.ok("forget", f"^{block}", "--purge", "--dry-run")
+    assert "will be rewritten" in planned[1].out and "keeps" not in planned[1].out
+    shell.ok("forget", f"^{block}")
     shown = shell.ok("forget", "--purge", "--dry-run")
     assert "~ main" in shown.out and "1 forgotten statement" in shown.out
     done = shell.ok(
-        "forget", f"^{block}", "--purge", "--yes", "--backup", str(tmp_path / "old.bundle"), "--json"
+        "forget", f"^{block}", "--purge", "--yes", "--backup", str(tmp_path / "the old.bundle"), "--json"
     ).json
-    assert done["purge"]["backup"] == str(tmp_path / "old.bundle") and done["purge"]["found"] == []
-    assert f"rm {tmp_path / 'old.bundle'}" in shell.ok("status").out
+    assert done["purge"]["backup"] == str(tmp_path / "the old.bundle") and done["purge"]["found"] == []
+    assert f"rm '{tmp_path / 'the old.bundle'}'" in shell.ok("status").out
     assert shell.ok("status", "--json").json["purges"][0]["done"] is True
-    (tmp_path / "old.bundle").unlink()
+    (tmp_path / "the old.bundle").unlink()
     assert "old.bundle" not in shell.ok("status").out

@@ -335,8 +335,8 @@ def forget(
     named = {"query": query, "session": session, "entity": entity, "limit": limit}
     found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
     if dry_run:
-        return _show_forget_plan(call, memory, found)
-    confirmed, with_own_lines = (True, False) if yes else _confirm_forget(call, memory, found)
+        return _show_forget_plan(call, memory, found, purge)
+    confirmed, with_own_lines = (True, False) if yes else _confirm_forget(call, memory, found, purge)
     if not confirmed:
         return None
     take = own_lines or with_own_lines
@@ -348,11 +348,12 @@ def forget(
     raise typer.Exit(0 if done.proof.is_clean else StillThere.exit_code)
 
 
-def _show_forget_plan(call: Call, memory: Memory, found: ForgetResult) -> None:
-    show_result(call, found, views.forget_json, views.show_forget_plan, memory.config.redact)
+def _show_forget_plan(call: Call, memory: Memory, found: ForgetResult, purge: bool) -> None:
+    show = partial(views.show_forget_plan, purging=purge)
+    show_result(call, found, views.forget_json, show, memory.config.redact)
 
 
-def _confirm_forget(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
+def _confirm_forget(call: Call, memory: Memory, found: ForgetResult, purge: bool) -> tuple[bool, bool]:
     """Ask whether to forget, and whether also the person's own lines. Usage if nobody can be asked."""
     several = len(found.plan.requested) + len(found.waiting) > 1
     quoting = views.quoting_lines(found)
@@ -363,7 +364,7 @@ def _confirm_forget(call: Call, memory: Memory, found: ForgetResult) -> tuple[bo
         return True, False
     if not several and not quoting:
         return True, False
-    _show_forget_plan(call, memory, found)
+    _show_forget_plan(call, memory, found, purge)
     if several and not confirm(call, f"Forget these {len(found.plan.requested)}?"):
         return False, False
     many = len(quoting) > 1

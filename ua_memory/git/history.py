@@ -17,6 +17,7 @@ from functools import cached_property
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.git import repository
@@ -944,13 +945,13 @@ class History(Remotes):
             try:
                 if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_LOCK_NS:
                     raise GitFailed(
-                        "git is running there", where=str(lock), hint=f"try again; else rm {lock}"
+                        "git is running there", where=str(lock), hint=f"try again; else rm {quote(str(lock))}"
                     )
                 lock.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise GitFailed(f"{error.strerror}: {lock}", hint=f"rm {lock}") from error
+                raise GitFailed(f"{error.strerror}: {lock}", hint=f"rm {quote(str(lock))}") from error
 
     def fast_forward(self, commits: Sequence[Commit]) -> list[str] | None:
         """Fast-forward to another history if the merge commit would add nothing to it: [its tip]; else

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
@@ -361,7 +362,7 @@ def load_watched(store: Store) -> list[WatchedPath]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        hint = f"rm {file}, and add the paths again"
+        hint = f"rm {quote(str(file))}, and add the paths again"
         raise Malformed(f"cannot be read: {error}", where=str(file), hint=hint) from error
 
 

@@ -156,7 +156,10 @@ def resolve_target(store: Store, given: str) -> list[ForgetTarget]:
     if named.record:
         return [target_of(named.record)]
     if not named.span:
-        raise Usage(f"{given[:80]!r} is not an id or a line", hint="name ^id, PATH:LINE or PATH:FROM-TO")
+        raise Usage(
+            f"{given[:80]!r} is not an id or a line",
+            hint="name ^id, PATH:LINE or PATH:FROM-TO, or pass words to --query",
+        )
     return list(_span_targets(named.path, store.truth(named.path), named.span))
 
 

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, writing
@@ -477,7 +478,7 @@ class Cleanup:
                 sought = tuple(Needle(text, secret) for text, secret in row["texts"])
                 forgotten, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
             except (ValueError, KeyError, TypeError) as error:
-                hint = f"forget it again, with this file out of the way: rm {file}"
+                hint = f"forget it again, with this file out of the way: rm {quote(str(file))}"
                 raise Malformed("an interrupted forget cannot be read", where=str(file), hint=hint) from error
             self.store.require_settled()
             if self._has_tombstones(forgotten):

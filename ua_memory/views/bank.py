@@ -317,9 +317,8 @@ def _purge_text(one: Unfinished) -> str:
     if not one.done:
         hint = "ua-memory sync" if one.sync else "ua-memory forget --purge"
         return f"was interrupted: {hint} finishes it"
-    return (
-        f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
-    )
+    remove = f"rm {quote(one.backup)}"
+    return f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: {remove}"
 
 
 def _waiting_text(found: Status) -> str:

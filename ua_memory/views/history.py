@@ -246,8 +246,10 @@ def quoting_lines(found: ForgetResult) -> list[PlanItem]:
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
 
-def show_forget_plan(screen: Screen, found: ForgetResult, patterns: Mapping[str, str]) -> None:
-    """Print what a forget would remove, revise and leave, with the texts."""
+def show_forget_plan(
+    screen: Screen, found: ForgetResult, patterns: Mapping[str, str], *, purging: bool = False
+) -> None:
+    """Print what a forget would remove, revise and leave, with the texts. `purging`: a purge would follow."""
     plan, near = found.plan, "Near matches, which stay (forget ^ID removes one):"
     for title, kind, pieces in (
         ("Will be removed:", "gone", plan.gone), ("Will be revised:", "revised", plan.revised),
@@ -266,7 +268,8 @@ def show_forget_plan(screen: Screen, found: ForgetResult, patterns: Mapping[str,
         screen.line(f"Queued turns of this session will be removed too: {turns} ({one.key})")
     if found.touched:
         screen.line(f"Will be removed from the queue: {', '.join(found.touched)}")
-    screen.line(("The history keeps it.", "faint"))
+    kept = "Every branch and tag that has it will be rewritten." if purging else "The history keeps it."
+    screen.line((kept, "faint"))
 
 
 def _piece_name(piece: PlanItem) -> str:
@@ -383,7 +386,7 @@ def _show_purge_traces(screen: Screen, proof: TraceReport, revision: str | None,
     screen.note(*(f"it is still in {each.where}" for each in proof.found))
     screen.line("The old history is in ", (backup, "path"))
     rest = ". Until then the purge is not finished."
-    screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
+    screen.line("Once you are sure, delete that: ", (f"rm {shlex.quote(backup)}", "strong"), rest)
 
 
 def purge_plan_json(planned: PurgePlan) -> dict[str, Any]:
