@@ -95,6 +95,16 @@ def test_a_head_that_cannot_be_set_is_told(shell: Shell, tmp_path: Path) -> None
     assert "Alice" in second(shell, address).ok("search", "tea").out
 
 
+def test_a_folder_is_meant_from_where_the_caller_stands(shell: Shell) -> None:
+    """As by `init --from`; git itself starts at the bank."""
+    there, outside = remote(shell), Shell(shell.home, shell.home, shell.env, time=shell.time)
+    named = os.path.relpath(there, shell.home)
+    done = outside.ok("--bank", str(shell.cwd), "sync", "--remote", named)
+    assert f"Synced with {there.resolve()}" in done.out
+    shell.ok("git", "remote", "set-url", "origin", os.path.relpath(there, shell.cwd))
+    outside.ok("--bank", str(shell.cwd), "sync", "--remote", named)
+
+
 def test_an_archive_is_imported(shell: Shell) -> None:
     shell.ok("export", str(shell.home / "a.tar"))
     done = shell("init", str(shell.home / "two"), "--from", str(shell.home / "a.tar"))

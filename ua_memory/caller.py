@@ -305,6 +305,12 @@ def absolute(call: Call, given: str) -> Path:
     return call.cwd / given
 
 
+def remote_address(call: Call, given: str) -> str:
+    """A remote's address as git takes it; a folder's is absolute, from where the caller stands."""
+    folder = absolute(call, given)
+    return str(folder.resolve()) if folder.exists() else given
+
+
 def found(call: Call) -> Path | None:
     """The nearest bank at or above the caller's folder."""
     if not call.cwd.is_dir():

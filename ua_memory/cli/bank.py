@@ -60,11 +60,11 @@ def init(
     if source is not None:
         from ua_memory.upkeep.sync import clone
 
-        folder = call.cwd / source  # from where the caller stands
+        folder = call.cwd / source
         if folder.suffix == ".tar" and folder.is_file():
             hint = f"ua-memory init {root}; cd {root}; ua-memory import archive {folder}"
             raise Usage("an archive is not a git repository", where=source, hint=hint)
-        cloned = clone(root, str(folder.resolve()) if folder.exists() else source)
+        cloned = clone(root, caller.remote_address(call, source))
     made = [] if (root / "memory").is_dir() else ["memory/"]
     first = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
     done = first.init_result

@@ -245,6 +245,7 @@ def sync(
     other changed it, what was forgotten does not return, and two versions of one fact are both kept. A purge
     on one machine is applied on the others. See docs/sync.md.
     """
+    remote = remote and caller.remote_address(call, remote)
     done = memory.remote.sync(remote, dry_run=dry_run, backup=backup_file(call, memory, None))
     show_result(call, done, history.sync_json, history.show_sync)
     if any(one and not one.proof.is_clean for one in (done.followed, done.forgotten)):

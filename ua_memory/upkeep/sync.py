@@ -345,7 +345,7 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
     if not history.exists:
         store.adopt()
     there = history.remote()
-    if address and there and there[1] != address:
+    if address and there and address not in (there[1], str(Path(store.bank.root, there[1]).resolve())):
         hint = f"ua-memory git remote set-url {there[0]} {shlex.quote(printable(address))}"
         raise Usage("this bank already has a remote", where=printable(there[1]), hint=hint)
     if address and not there:
