@@ -328,6 +328,10 @@ def bank_root(call: Call) -> Path:
     if chosen is not None:
         if not chosen.is_dir() or not paths.is_bank(chosen):
             by = "--bank" if call.bank else "UA_MEMORY_BANK"
+            if chosen.exists() and not chosen.is_dir():
+                inside = paths.discover(chosen.parent, call.home)
+                hint = f"name the bank it is in: {inside}" if inside else "name the folder of a bank"
+                raise NoBank(f"not a folder (given by {by})", where=str(chosen), hint=hint)
             raise NoBank(
                 f"not a memory bank (given by {by}){_empty(chosen)}",
                 where=str(chosen),
