@@ -31,6 +31,12 @@ def merging(shell: Shell, trail: Path) -> None:
     (trail / "MERGE_HEAD").write_text(git(shell.cwd, "--git-dir", str(trail), "rev-parse", "HEAD"))
 
 
+def file_as_folder(shell: Shell) -> None:
+    (shell.cwd / "memory").rename(shell.home / "kept")
+    (shell.cwd / "memory").write_text("a note\n")
+    assert {shell(*words).code for words in (("doctor",), ("insert", "x"), ("status",))} == {9}
+
+
 STATES: dict[str, tuple[Callable[[Shell, Path], object], list[str]]] = {
     "a detached HEAD": (lambda s, t: detached(t), ["insert", "x"]),
     "noise in HEAD": (lambda s, t: (t / "HEAD").write_text("noise\n"), ["insert", "x"]),
@@ -50,6 +56,7 @@ STATES: dict[str, tuple[Callable[[Shell, Path], object], list[str]]] = {
         lambda s, t: git(s.home, "init", "--quiet", "--bare", "other.git"),
         ["sync", "--remote", "{home}/other.git"],
     ),
+    "a file as its folder": (lambda s, t: file_as_folder(s), ["search", "one"]),
 }  # fmt: skip
 
 

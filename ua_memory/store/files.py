@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import CannotWrite, TooLarge
+from ua_memory.errors import CannotWrite, Malformed, TooLarge
 
 # -- reading -----------------------------------------------------------------------------------------------
 # On Linux a lease shows whether a process has a file open for writing. Elsewhere (macOS, network file
@@ -154,7 +154,7 @@ class FileStat:
 
 def list_names(root: Path) -> list[bytes]:
     """The names of all memory files and folders, relative to the root; the top ones even if they are
-    missing."""
+    missing. Malformed if a file lies where the folder should."""
     # The "./" distinguishes files at the top from those in folders.
     names = [b"./" + os.fsencode(name) for name in (*CORE_NAMES, SETTINGS)]
     top = root / LOGS
@@ -162,6 +162,9 @@ def list_names(root: Path) -> list[bytes]:
     if top.is_dir() and not top.is_symlink():
         with contextlib.suppress(PermissionError):
             names += _list_below(os.fsencode(top), os.fsencode(LOGS))
+    elif top.is_file() and not top.is_symlink():
+        mend = f"mv {quote(str(top))} {quote(f'{top}.old')} && mkdir {quote(str(top))}"
+        raise Malformed("a file, where the folder of the facts should be", where=str(top), hint=mend)
     return names
 
 
