@@ -108,6 +108,18 @@ def test_who_is_called_otherwise_is_as_good_as_named(tmp_path: Path, model: Embe
         assert hits[0].item.text == "Robert Smith moved to Lisbon" and hits[0].score > hits[1].score + 0.1
 
 
+def test_a_first_name_finds_what_was_said_before_a_rename(tmp_path: Path) -> None:
+    files = {
+        DAY: log("Bob Ruiz likes tea", "a new flat in Leeds", "Ann likes [[NYC]]"),
+        SETTLED: "- [[Roberto Ruiz]]\n  - alias: Bob Ruiz\n- [[New York]]\n  - alias: NYC\n",
+    }
+    with an_index(a_bank(tmp_path, files)) as index:
+        index.refresh()
+        for query in ("Roberto", "what does roberto like"):
+            assert _texts(_found(index, query)) == ["Bob Ruiz likes tea"]
+        assert _found(index, "anything new?") == []
+
+
 def test_who_somebody_is_not_is_left_out(tmp_path: Path) -> None:
     files = {
         DAY: log("Lunch with [[Ali]]", "An order from [[Alice Cooper, Inc.]]"),

@@ -35,7 +35,7 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.text import wording
-from ua_memory.text.names import ORDINARY, entities, name_candidates
+from ua_memory.text.names import ORDINARY, STOP_WORDS, entities, name_candidates
 
 # -- conversations -----------------------------------------------------------------------------------------
 # Conversations in a file: the speaker of each item, and which turns are embedded together.
@@ -753,15 +753,18 @@ def _known_names(db: sqlite3.Connection, names: Sequence[str]) -> Iterator[tuple
 def _settled(
     db: sqlite3.Connection, candidates: set[str], query: str
 ) -> tuple[dict[str, tuple[str, ...]], set[str]]:
-    """({settled name in the query: its other names}, names to ignore).
+    """({settled name in the query, or the first word of one: its other names}, names to ignore).
 
     A name is ignored if it only occurs within one that it is settled not to be: "Alice" in "Alice Cooper".
+    A first word stands for the names without it: "Roberto" for "Bob Ruiz", who is now "Roberto Ruiz".
     """
     groups: dict[int, dict[str, set[str]]] = {}
-    for part in chunks(sorted(candidates)):
+    for part in chunks(sorted(candidates), 250):
+        these = placeholders(part)
         rows = db.execute(
             "SELECT entity, role, name FROM settled WHERE entity IN"
-            f" (SELECT entity FROM settled WHERE name IN ({placeholders(part)}) AND role = 'name')", part
+            f" (SELECT entity FROM settled WHERE role = 'name' AND (name IN ({these})"
+            f" OR substr(name, 1, instr(name, ' ') - 1) IN ({these})))", part * 2
         )  # fmt: skip
         for entity, role, name in rows:
             groups.setdefault(entity, {"name": set(), "not": set()})[role].add(name)
@@ -776,4 +779,8 @@ def _settled(
                 aliases.setdefault(name, set()).update(group["name"] - group["not"] - {name})
             else:
                 ignored.add(name)
+        firsts = {name.partition(" ")[0] for name in group["name"]} & set(rest.split()) - ORDINARY
+        for first in firsts - STOP_WORDS:
+            if others := {name for name in group["name"] - group["not"] if first not in name.split()}:
+                aliases.setdefault(first, set()).update(others)
     return {name: tuple(sorted(names)) for name, names in aliases.items()}, ignored - aliases.keys()
