@@ -588,9 +588,10 @@ def test_index_rebuild(shell: Shell) -> None:
 # -- errors --------------------------------------------------------------------------------------------
 
 
-def test_a_line_without_an_id_is_changed_in_its_file(shell: Shell) -> None:
-    shell.write("memory/a.md", "- one\n")
+def test_a_line_with_an_id_is_retired_and_one_without_is_changed_in_its_file(shell: Shell) -> None:
+    shell.write("memory/a.md", "- one\n- two ^x2\n")
     assert "ua-memory edit memory/a.md:1" in shell("retire", "memory/a.md:1").err
+    assert "Retired" in shell.ok("retire", "memory/a.md:2").out
 
 
 def test_a_word_for_a_number_is_refused_in_plain_words(shell: Shell) -> None:

@@ -802,7 +802,10 @@ class Facts:
     def named(self, target: str) -> Fact:
         """The fact that `target` names, in any form that `get` accepts. NotFound; Usage if it is not a fact
         with an id."""
-        found = statements.resolve_target(self._store, target, self.files_of).record
+        there = statements.resolve_target(self._store, target, self.files_of)
+        if block := statements.id_at(self._store, there):
+            there = statements.resolve_target(self._store, f"{there.path}#^{block}")
+        found = there.record
         if not isinstance(found, Fact) or not found.id:
             hint = f"a line without an id is changed in its file: ua-memory edit {target}"
             if found and not isinstance(found, Fact):
