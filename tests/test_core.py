@@ -187,6 +187,12 @@ def test_names_that_are_none(there: Bank, name: str) -> None:
         replaced(there, name, "x")
 
 
+@pytest.mark.parametrize("name", ["👩‍💻 Team", "می‌خواهم"])
+def test_a_name_may_have_joiners(there: Bank, name: str) -> None:
+    replaced(there, name, "x")
+    assert core.CoreMemory(there.store, "test").get(name).value == "x"
+
+
 def test_the_first_of_two_blocks_with_one_name(there: Bank) -> None:
     there.write("## A\n\none\n\n## A\n\ntwo\n\n## a\n\nthree\n", CORE)
     assert core.CoreMemory(there.store, "test").get("A").value == "one"

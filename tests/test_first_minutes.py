@@ -37,7 +37,9 @@ def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:
     assert missing.code != 0 and "not a memory bank" in missing.err
     shell = new_shell(tmp_path / "other")
     done = shell("--bank", "MEMORY.md", "search", "x")
-    assert done.code == 3 and "not a folder (given by --bank)" in done.err and f"in: {shell.cwd}\n" in done.err
+    assert (
+        done.code == 3 and "not a folder (given by --bank)" in done.err and f"in: {shell.cwd}\n" in done.err
+    )
     assert "name the folder of a bank" in shell("--bank", "/etc/passwd", "search", "x").err
 
 

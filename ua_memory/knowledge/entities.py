@@ -432,7 +432,7 @@ def _add_name(names: Sequence[str], name: str) -> tuple[str, ...]:
 
 def _require_different(one: str, other: str, *, exactly: bool = False) -> None:
     for name in (one, other):
-        if not fold(name) or not name.isprintable():
+        if not fold(name) or not markdown_lines.is_visible(name):
             raise Usage(f"{name!r} is not a valid name")
     if one == other if exactly else fold(one) == fold(other):
         raise Usage(f"{one} and {other} are the same name")

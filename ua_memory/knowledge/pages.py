@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.markdown import document, lines, printer
-from ua_memory.markdown.lines import readable
+from ua_memory.markdown.lines import is_visible, readable
 from ua_memory.records import MentalModel, Page
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
@@ -214,7 +214,7 @@ def require_person(by_person: bool) -> bool:
 
 def check_line(text: str, key: str) -> str:
     clean = readable(text).strip()
-    if not clean or "\n" in clean or not clean.isprintable() or len(clean) > LONGEST[key]:
+    if not clean or "\n" in clean or not is_visible(clean) or len(clean) > LONGEST[key]:
         raise Usage(f"{key} is one line of at most {LONGEST[key]} characters, not {clean[:40]!r}")
     return clean
 

@@ -36,6 +36,11 @@ def readable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
+def is_visible(text: str) -> bool:
+    """`str.isprintable`, but with the joiners, which Persian words and emoji have: 👩‍💻."""
+    return text.translate({0x200C: None, 0x200D: None}).isprintable()
+
+
 def indent_of(line: str) -> tuple[int, int]:
     """Columns and characters of leading white space; a tab reaches the next multiple of 4."""
     chars = len(line) - len(line.lstrip(BLANK))

@@ -13,7 +13,16 @@ from typing import Any
 from ua_memory.errors import Malformed
 from ua_memory.markdown.blocks import BlockShape, scan, write_header
 from ua_memory.markdown.fields import KEYS, OPINION_KINDS, is_time, write_fields, write_link
-from ua_memory.markdown.lines import BLANK, encode_text, heading_level, heading_text, is_id, is_tag, readable
+from ua_memory.markdown.lines import (
+    BLANK,
+    encode_text,
+    heading_level,
+    heading_text,
+    is_id,
+    is_tag,
+    is_visible,
+    readable,
+)
 from ua_memory.records import (
     KINDS,
     ORIGINS,
@@ -113,7 +122,7 @@ def _file(record: Page | MentalModel | SourceDocument) -> str:
 
 def _core(record: CoreBlock) -> str:
     line = f"## [{record.name}]" if record.labelled else f"{'#' if record.top else '##'} {record.name}"
-    if core_name(heading_text(line)) != (record.name, record.labelled) or not record.name.isprintable():
+    if core_name(heading_text(line)) != (record.name, record.labelled) or not is_visible(record.name):
         raise Malformed(f"{record.name!r} cannot be the name of a core block")
     value = encode_core(record.value)
     return f"{line}\n\n{value}" if value else line
