@@ -142,17 +142,21 @@ def test_what_cannot_be_mended_yet_is_said(there: Bank, monkeypatch: pytest.Monk
     assert not found.ok and not found.mended and found.hint
 
 
-def test_an_unreadable_record_is_named_and_kept(there: Bank) -> None:
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [("not a record", "cannot be read"), ("ua-memory revision 1 sha256 x\n{}", "left by another version")],
+)
+def test_an_unreadable_record_is_named_and_kept(there: Bank, record: str, why: str) -> None:
     """I6"""
     folder = there.store.bank.pending
     folder.mkdir(exist_ok=True)
-    (folder / f"revision-{KEY}.json").write_text("not a record")
+    (folder / f"revision-{KEY}.json").write_text(record)
     there.insert("one")
     aside = pending.unreadable_records(folder)
-    assert [file.read_text() for file in aside] == ["not a record"]
-    assert "cannot be read" in "".join(health.pending_revisions(there.store))
+    assert [file.read_text() for file in aside] == [record]
+    assert why in "".join(health.pending_revisions(there.store))
     found = check(there, "pending", mend=True)
-    assert not found.ok and not found.mended and str(aside[0]) in found.seen
+    assert not found.ok and not found.mended and why in found.seen and str(aside[0]) in found.seen
     assert "--mend" not in found.hint and "delete it" in found.hint
     assert aside[0].exists()
 

@@ -18,7 +18,8 @@ from ua_memory.git.repository import Commit
 from ua_memory.paths import make_private
 from ua_memory.store import swap
 
-FIRST_LINE = b"ua-memory revision 2 sha256 "
+OF_ANY_VERSION = b"ua-memory revision "
+FIRST_LINE = OF_ANY_VERSION + b"2 sha256 "
 """The first line has a checksum: with a flipped bit in a text, the record would still be valid JSON."""
 UNREADABLE_SUFFIX = ".unreadable"
 TEMP_SUFFIX = ".fresh"
@@ -153,6 +154,14 @@ def set_aside_unreadable(folder: Path) -> None:
 def unreadable_records(folder: Path) -> list[Path]:
     """The records that were set aside, for a person to look at."""
     return sorted(folder.glob(f"*{UNREADABLE_SUFFIX}"))
+
+
+def why_unreadable(file: Path) -> str:
+    """What is wrong with a record that cannot be read."""
+    with writing(file):
+        first = file.read_bytes()[: len(FIRST_LINE)]
+    other = first != FIRST_LINE and first.startswith(OF_ANY_VERSION)
+    return "was left by another version of ua-memory" if other else "cannot be read"
 
 
 def _read_record(file: Path) -> Pending | None:

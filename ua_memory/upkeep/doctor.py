@@ -58,7 +58,8 @@ def state_problems(store: Store) -> Iterator[Problem]:
     there = {record.key for record in pending.read_records(folder)}
     lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
     for file in (*lost, *pending.unreadable_records(folder)):
-        yield Problem(str(file), 1, "an unfinished revision cannot be read: copy what you need from it")
+        why = pending.why_unreadable(file)
+        yield Problem(str(file), 1, f"an unfinished revision {why}: copy what you need from it")
     for file, key in unreadable_turns(store):
         yield Problem(str(file), 1, f"waiting turns cannot be read: see `ua-memory queue list` ({key})")
     lock = store.bank.state / "lock"
@@ -258,7 +259,7 @@ def pending_revisions(store: Store) -> Iterator[str]:
     for key in pending.keys(store.bank.pending):
         yield f"revision {key} is not committed yet"
     for file in pending.unreadable_records(store.bank.pending):
-        yield f"{file.name} cannot be read"
+        yield f"{file.name} {pending.why_unreadable(file)}"
     for _ in store.bank.pending.glob("forget-*.json"):
         yield "a forget was interrupted"
 
@@ -348,7 +349,7 @@ def _check_pending(store: Store) -> CheckResult:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable_records(store.bank.pending)
     owed += len([*store.bank.pending.glob("forget-*.json")])
     if aside:
-        seen = f"an unfinished revision cannot be read: {aside[0]}"
+        seen = f"an unfinished revision {pending.why_unreadable(aside[0])}: {aside[0]}"
         return seen, "copy what you need from it, then delete it"
     if lost := unreadable_turns(store):
         hint = f"copy what you need from it, then: ua-memory queue drop {lost[0][1]}"
