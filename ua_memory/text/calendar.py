@@ -1309,4 +1309,5 @@ def implied_days(text: str, said_on: date) -> Iterator[date]:
             yield date(said_on.year, month, calendar.monthrange(said_on.year, month)[1])
             continue
         off = (DAY_NAMES[match["day"].casefold()] - said_on.weekday()) % 7 or 7
-        yield said_on + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)
+        with suppress(OverflowError):  # there is no day before year 1 or after 9999
+            yield said_on + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)

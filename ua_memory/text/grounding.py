@@ -463,7 +463,7 @@ class SourceText:
         self._ahead = set(implied_days(text, said_on)) if said_on else set()
         if said_on:
             self._days |= {day.isoformat() for day in (said_on, *self._ahead)}
-            self._date_ranges |= {(day, day + timedelta(days=1)) for day in self._ahead}
+            self._date_ranges |= {(day, day + timedelta(days=1)) for day in self._ahead if day < date.max}
         self._urls = {_trim_url(match[0]) for match in _URL.finditer(text)}
         self._words = {form for word in _CLAIM_WORD.findall(text) for form in _word_forms(word)}
         self._stems = {stem for word in self._words for stem in _verb_stems(word)}
