@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import date
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from ua_memory.text.grounding import (
     claims,
+    disagreement,
     is_grounded_name,
     is_supported,
     locate,
@@ -282,3 +284,16 @@ def test_any_text_can_be_judged(text: str, evidence: str) -> None:
 )
 def test_a_listed_name_is_one_and_stands_there(name: str, evidence: str, stands: bool) -> None:
     assert is_grounded_name(name, [evidence]) is stands
+
+
+def test_a_word_without_end_takes_no_time() -> None:
+    long = "a" * 100_000
+    started = time.process_time()
+    disagreement(f"{long} is tea", [f"tea is {long}b"])
+    assert time.process_time() - started < 8  # it was 23 seconds
+
+
+@pytest.mark.parametrize("said_on", [date.min, date.max])
+def test_there_is_no_day_before_the_first_or_after_the_last(said_on: date) -> None:
+    for days in ("by Friday", "since Monday", "the end of the month"):
+        assert ungrounded_claims("x", [days], said_on) == ungrounded_claims("x", [days]) == ()

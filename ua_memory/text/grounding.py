@@ -740,7 +740,7 @@ _SPEECH_TERMS = terms(
 """Terms for speakers and speaking, which need no support."""
 _NO_TITLE = r"(?<!\b[dmDM]r\.)(?<!\b[mM]rs\.)(?<!\b[mM]s\.)"
 _AFTER_SENTENCE = late(rf"(?<=[.!?]){_NO_TITLE}\s+")
-_SHORTEST_STEM, _SHORT_SENTENCE = 4, 4
+_SHORTEST_STEM, _LONGEST_STEM, _SHORT_SENTENCE = 4, 64, 4
 
 
 def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool:
@@ -783,10 +783,10 @@ def _word_matcher(there: Set[str]) -> Callable[[str], bool]:
     stems = {_short_stem(word) for word in there}
     roots = {*map(_root, there)}
 
-    begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, len(word) + 1)}
+    begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, min(len(word), _LONGEST_STEM) + 1)}
 
     def matches(word: str) -> bool:
-        beginnings = (word[:end] for end in range(_SHORTEST_STEM, len(word)))
+        beginnings = (word[:end] for end in range(_SHORTEST_STEM, min(len(word), _LONGEST_STEM)))
         near = (
             _root(word) in roots
             or word in there
@@ -875,7 +875,7 @@ _PARTICIPLE = late(
     r"(?: (?:not|never|always|only))* (?!to )\w+ed\b"
 )
 _LESS_THAN = late(r"\b(?:less|weniger|moins|menos) (?:than|als|que|de)\b")
-_PURPOSE = late(r".* (?:to|um|zu|pour|para) (?!\d)([^,;]+)$")
+_PURPOSE = late(r"(?m:^).* (?:to|um|zu|pour|para) (?!\d)([^,;]+)$")
 _NO_REASON = late(
     r" (?:or|and|think|thinks|hope|hopes)(?: not)? so\b(?: on)?|\b(?:which|what|how|where|who)(?: one)? to\b"
 )
