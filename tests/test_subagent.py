@@ -391,7 +391,7 @@ def test_what_the_person_denies_next_is_not_kept_nor_is_its_quote(reply: str) ->
 
 
 @pytest.mark.parametrize(
-    "reply", ["no objections", "no, that's right", "no need, go ahead", "No longer red!"]
+    "reply", ["no objections", "no, that's right", "No, exactly!", "no need, go ahead", "No longer red!"]
 )
 def test_a_no_that_denies_something_else_leaves_the_statement(reply: str) -> None:
     quote = "The queue moves to Redis, which is faster."

@@ -18,7 +18,7 @@ from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
-from ua_memory.retain.subagent import Candidate, CandidateKind, one_line
+from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind, one_line
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
@@ -549,9 +549,8 @@ _ANSWERS_NOTHING = late(
     re.IGNORECASE,
 )
 _MERE_ASSENT = late(
-    r"\W*(?:(?:yes|yeah|yep|yup|ye|ya|y|ok(?:ay)?|k|sure|no|nope|nah|thx|thanks?|ty|you|right|true|cool|nice"
-    r"|great|good|perfect|hm+|fine|done|exactly|pls|please|lol|haha|oui|non|merci|ja|nein|doch|danke|genau|gut"
-    r"|sí|si|vale|gracias|bien|sim|não|isso|claro|obrigad[oa]|sì|grazie|bene|d'accord|はい|いいえ)\b\W*)*",
+    rf"\W*(?:(?:{ASSENTS}|{DENIALS}|thx|thanks?|ty|you|hm+|done|pls|please|lol|haha|merci|doch|danke|si|gracias"
+    r"|obrigad[oa]|grazie)\b\W*)*",
     re.IGNORECASE,
 )
 
@@ -1038,7 +1037,7 @@ _CORRECTS = late(
 )
 """With such words a person corrects what they have just said; the sentence before says what."""
 _DENIES = late(
-    r"\s*(?:(?:hm+|no+|nope|nah|ok|well|sorry|but|wait|nein|non|aber|mais|pero)[,. !]+)*"
+    rf"\s*(?:(?:hm+|{DENIALS}|ok|well|sorry|but|wait|aber|mais|pero)[,. !]+)*"
     r"(?:(?:it|that|this|page|build|the \w+)?(?:'s| is)? ?still (?!need|open|to do|want|like)"
     r"|same (?:error|problem|issue|result|thing)"
     r"|(?:it|that|this) (?:did(?:n['’]?t| not) (?:work|help|fix)|does(?:n['’]?t| not) (?:work|help)"
@@ -1050,7 +1049,7 @@ _DENIES = late(
     r"|stimmt nicht|das (?:war|ist) es nicht|toujours (?:pareil|la même|cassé|rouge)"
     r"|ça (?:ne )?marche (?:toujours )?pas"
     r"|sigue (?:igual|fallando|sin)|no funciona|まだ)"
-    r"|\s*(?:no|nope|nah|nein|non)\s*[.!]*\s*$",
+    rf"|\s*(?:{DENIALS})\s*[.!]*\s*$",
     re.IGNORECASE,
 )
 """With such words a person denies what the agent has just claimed."""

@@ -222,18 +222,22 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
     return "\n".join(lines)
 
 
+ASSENTS = (
+    r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
+    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|claro|de acuerdo|sim|isso"
+    r"|está bem|sì|bene|はい|いいね|お願い"
+)
+DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
 _DENIAL = late(
-    r"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:no{1,4}|nope|nah|nein|non)\b(?!-)"
+    rf"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:{DENIALS})\b(?!-)"
     r"(?! (?:problem|worries|idea|doubt|need|rush|matter|kidding|one|longer|comment|more"
     r"|(?:objection|question|change|issue|concern|complaint)s?)\b)"
-    r"(?!\W+(?:(?:that|it)['’]?s )?(?:right|correct|true|yes|yeah)\b)",
+    r"(?!\W+(?:(?:that|it)['’]?s )?(?:right|correct|true|yes|yeah|exactly|precisely|agreed|genau|richtig)\b(?! the\b))",
     re.IGNORECASE,
 )
 _ASSENT = late(
-    r"\W*(?:(?:oh|ah|hm+|well|very|that's|c'est)\W+)*(?:yes+|yep|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good"
-    r"|great|right|agreed|exactly|precisely|perfect|excellent|nice|smart|love|do(?: it)?(?=\W*(?:[.!]|$))"
-    r"|go ahead|i (?:accept|agree)|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|de acuerdo|sim"
-    r"|está bem|はい|いいね|お願い)(?!\w|-\w|\W*\?| (?:now|question|morning|try)\b)",
+    rf"\W*(?:(?:oh|ah|hm+|well|very|that's|c'est)\W+)*(?:{ASSENTS}|smart|love|do(?: it)?(?=\W*(?:[.!]|$))"
+    r"|go ahead|i (?:accept|agree))(?!\w|-\w|\W*\?| (?:now|question|morning|try)\b)",
     re.IGNORECASE,
 )
 _REFERS = late(
