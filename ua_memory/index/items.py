@@ -35,7 +35,7 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.text import wording
-from ua_memory.text.names import ORDINARY, STOP_WORDS, entities, name_candidates
+from ua_memory.text.names import ORDINARY, entities, name_candidates
 
 # -- conversations -----------------------------------------------------------------------------------------
 # Conversations in a file: the speaker of each item, and which turns are embedded together.
