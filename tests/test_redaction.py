@@ -406,6 +406,7 @@ def test_a_secret_that_was_asked_for_is_taken(question: str, answer: str, secret
         ("Which password hashing do you want?", "argon2id"),
         ("Which token library do you use?", "jose4"),
         ("Which pin is the LED on?", "GPIO17"),
+        ("Which secret should I use?", "DEPLOY_KEY_2"),
         ("How long should passwords be?", "at least 14000 characters"),
         ("I added the password check. Which port does staging use?", "6543"),
     ],
@@ -418,6 +419,20 @@ def test_a_long_word_is_searched_for_a_secret_at_once() -> None:
     started = time.process_time()
     assert not tells_secret("secret" * 16_000) and not tells_secret("passworda" * 11_000)
     assert time.process_time() - started < 3  # it was half a minute
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("The password is correct horse battery staple", "correct horse battery staple"),
+        ("the passphrase was purple monkey dishwasher lamp, I think", "purple monkey dishwasher lamp"),
+        ("The password is always the same as before", ""),
+        ("The password is hidden behind kitchen calendar", ""),
+        ("the password is correct and works again", ""),
+    ],
+)
+def test_a_passphrase_in_a_sentence(text: str, secret: str) -> None:
+    assert redact(text).text == (text.replace(secret, "[redacted: passphrase]") if secret else text)
 
 
 def test_a_lone_word_and_a_passphrase_are_taken_as_answers() -> None:

@@ -38,9 +38,9 @@ def _alternatives(words: str) -> str:
     return "|".join(words.split())
 
 
+_PASSWORD = r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe)"
 _NAME = (
-    r"(?i:(?P<password>pass(?:[ -]?(?:word|phrase)|wd|wort|code)s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)"
-    r"|contrase(?:ñ|n)as?|kennwort|mots? de passe|(?<![a-z])senhas?(?![a-z])"
+    rf"(?i:(?P<password>{_PASSWORD}s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)|(?<![a-z])senhas?(?![a-z])"
     r"|(?<![a-z0-9])(?:pass|pw)(?![a-z]))|(?P<key>keys?)"
     r"|(?P<token>tokens?|(?<![a-z])(?:jwt|csrf)(?![a-z])|(?-i:(?<![A-Za-z])(?:PAT|OTP)(?![A-Za-z])))"
     r"|(?P<secret>secrets?|credentials?|auth(?:orization)?(?![a-z])|string))"
@@ -501,7 +501,7 @@ _VALUE_BEFORE_NAME = (
     rf"(?:\s{{0,6}}(?P<whose>{_WHOSE})(?=\s))?\s{{0,6}}(?P<words>(?:[\w.'/-]{{1,24}}\s){{0,3}}[\w-]{{0,24}})\Z"
 )
 _LATER_NAME = (
-    r"(?i)(?P<password>pass(?:[ -]?(?:word|phrase|code)|wd|wort)|kennwort|mot de passe|contrase[ñn]a|senha"
+    rf"(?i)(?P<password>{_PASSWORD}|senha"
     r"|clave(?!\s(?:para|del? (?!wi-?fi|router|correo|servidor|cuenta|red\b)))|пароль)"
     r"|(?P<key>key)|(?P<token>token)|(?P<secret>secret)|(?P<pin>(?-i:PIN))"
 )
@@ -907,7 +907,7 @@ def _merge_spans(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]
 
 
 _SECRET_WORDS = (
-    r"pass(?:[ -]?(?:word|phrase|code|key)|wd|wort)|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
+    rf"{_PASSWORD}|pass[ -]?key|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
     r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|(?<!which )pin|(?-i:PIN|PAT)|otp|cvv|cvc"
     r"|ssn|bearer)\b"
     r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
@@ -916,11 +916,11 @@ _SECRET_WORDS = (
     r"|recovery|activation|admin|root|security|service|your)[ -]?keys?\b"
     r"|\b(?:door|gate|alarm|entry|access|security|safe|lock|unlock|2fa|mfa|verification|confirmation|recovery"
     r"|backup|login|activation|one[ -]time|sms)[ -]?codes?\b"
-    r"|kennw[oö]rt|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
+    r"|kennwört|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
     r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs)\w*-?code"
-    r"|mots? de passe|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
+    r"|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
     r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart))"
-    r"|contrase[ñn]a|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
+    r"|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
     r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
     r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
     r"|(?:API|アクセス)キー"
@@ -958,6 +958,12 @@ def redact_answer(question: str, answer: str) -> str:
     if len(words) > 3 and answer.islower() and all(map(str.isalpha, words)) and _is_passphrase(answer):
         return "[redacted: secret]"
     values = {word.strip(_QUOTES) for word in words}
+    if "pass" not in question.lower():  # "Which secret should I use?", "DEPLOY_KEY_2"
+        values -= {
+            value
+            for value in values
+            if re.fullmatch(r"[A-Z]+(?:_[A-Z]+)*_(?:KEY|TOKEN|SECRET)(?:_\d)?", value)
+        }
     for value in sorted(filter(None, values), key=len, reverse=True):
         digits = value.isdigit() and len(value) > 3
         alone = len(words) == 1 and MARKER.search(redact(f"password: {value}").text)
