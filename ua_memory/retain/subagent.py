@@ -224,15 +224,16 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
 
 ASSENTS = (
     r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
-    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|claro|de acuerdo|sim|isso"
-    r"|está bem|sì|bene|はい|いいね|お願い"
+    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|claro|de acuerdo|sim"
+    r"|isso|está bem|sì|bene|はい|いいね|お願い"
 )
 DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
 _DENIAL = late(
     rf"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:{DENIALS})\b(?!-)"
     r"(?! (?:problem|worries|idea|doubt|need|rush|matter|kidding|one|longer|comment|more"
     r"|(?:objection|question|change|issue|concern|complaint)s?)\b)"
-    r"(?!\W+(?:(?:that|it)['’]?s )?(?:right|correct|true|yes|yeah|exactly|precisely|agreed|genau|richtig)\b(?! the\b))",
+    r"(?!\W+(?:(?:that|it)['’]?s )?(?:right|correct|true|yes|yeah|exactly|precisely|agreed|genau|richtig)\b"
+    r"(?! the\b))",
     re.IGNORECASE,
 )
 _ASSENT = late(
