@@ -879,7 +879,8 @@ _PURPOSE = late(r"(?m:^).* (?:to|um|zu|pour|para) (?!\d)([^,;]+)$")
 _NO_REASON = late(
     r" (?:or|and|think|thinks|hope|hopes)(?: not)? so\b(?: on)?|\b(?:which|what|how|where|who)(?: one)? to\b"
 )
-_INTRODUCES = late(r"\b(?i:i am|i'm|my name is|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo) [A-ZÀ-Þ]")
+_I_AM = r"(?:\bi am|\bi'm|name is|ich bin|hei(?:ß|ss)e|je suis|m'appelle|\bsoy|me llamo)"
+_INTRODUCES = late(rf"(?i:{_I_AM}) [A-ZÀ-Þ]")
 _FIRST_NAME = late(r"(?:(?:Mr|Mrs|Ms|Dr)\.? )?([A-Z][a-z]\w*)")
 _I_DID = late(r"\bi (?:have |will |am |just |also |already )*(\w{3,})")
 _NUMBER_UNIT = late(r"(?<![\w.,:])(\d+(?:[.,:]\d+)*) ([^\W\d_]+)")
@@ -951,9 +952,7 @@ _OBJECT_FIRST = late(r"\bme ((?:a|ha|ont|han|as|has) \w+|\w+)")
 _USER = late(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
 _ROLE_OF = late(r"[ld]'utilisat(?:eur|rice)s?")
 _ROLE_ROOTS = ("perso", "assis", "agent")
-_SELF_INTRODUCTION = (
-    r"(?:\bam|i'm|name is|this is|ich bin|heiße|je suis|m'appelle|soy|me llamo) {0}|\b{0}\w* here\b"
-)
+_SELF_INTRODUCTION = rf"(?:{_I_AM}|this is) {{0}}|\b{{0}}\w* here\b"
 _CONTRACTIONS = (
     (late(r"\bcan't\b"), "can not"), (late(r"\bwon't\b"), "will not"), (late(r"n't\b"), " not"),
     (late(r"'ll\b"), " will"), (late(r"'d\b"), " would"), (late(r"'(?:m|re|ve)\b"), ""),
