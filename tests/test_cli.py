@@ -171,6 +171,14 @@ def test_insert_reads_standard_input(shell: Shell) -> None:
     assert refused.code == 2 and "no text given" in refused.err
 
 
+def test_what_is_typed_is_utf_8_whatever_the_locale(shell: Shell) -> None:
+    typed = "Ärger".encode().decode("ascii", "surrogateescape")  # as Python reads it in LC_ALL=C
+    assert "Ärger" in (shell.ok("insert", typed) and shell.ok("list").out)
+    broken = shell("insert", b"\xc4rger".decode("utf-8", "surrogateescape"))  # of a terminal in Latin-1
+    assert broken.code == 2 and "the text: not UTF-8 at byte 0" in broken.err
+    assert shell("insert", "", stdin="not read").code == 2
+
+
 def test_an_option_without_its_value_leads_to_the_help_of_its_verb(shell: Shell) -> None:
     done = shell("insert", "x", "--tag")
     assert done.code == 2 and "requires an argument" in done.err

@@ -185,17 +185,17 @@ def read_text(call: Call, words: list[str] | None) -> str:
     Usage where there is none, or where it is not UTF-8; TooLarge. One newline at the end of input is no part
     of it.
     """
-    if words and words != ["-"]:
-        return " ".join(words)
+    typed = bool(words) and words != ["-"]
     if not words and call.reads_terminal:
         raise Usage("no text given", hint="give it as an argument, or `-` to type it and end with Ctrl-D")
-    data = given(call)
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        if typed:  # bytes that are not of the locale's encoding stand in it as surrogates
+            return " ".join(words or ()).encode("utf-8", "surrogateescape").decode()
+        text = given(call).decode("utf-8-sig")
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise Usage(
             f"not UTF-8 at byte {error.start}",
-            where="standard input",
+            where="the text" if typed else "standard input",
             hint="convert it, as with iconv -t utf-8",
         ) from error
     return text.removesuffix("\n").removesuffix("\r")
