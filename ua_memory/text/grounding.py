@@ -952,7 +952,7 @@ _OBJECT_FIRST = late(r"\bme ((?:a|ha|ont|han|as|has) \w+|\w+)")
 _USER = late(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
 _ROLE_OF = late(r"[ld]'utilisat(?:eur|rice)s?")
 _ROLE_ROOTS = ("perso", "assis", "agent")
-_SELF_INTRODUCTION = rf"(?:{_I_AM}|this is) {{0}}|\b{{0}}\w* here\b"
+_SELF_INTRODUCTION = rf"(?:{_I_AM}|\bam|this is) {{0}}|\b{{0}}\w* here\b"
 _CONTRACTIONS = (
     (late(r"\bcan't\b"), "can not"), (late(r"\bwon't\b"), "will not"), (late(r"n't\b"), " not"),
     (late(r"'ll\b"), " will"), (late(r"'d\b"), " would"), (late(r"'(?:m|re|ve)\b"), ""),
