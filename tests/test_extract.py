@@ -57,6 +57,9 @@ def texts(found: list[Candidate]) -> list[str]:
         "parsers, printers and the lexer -> core",
         "We still need to handle the rounding of cents, but not today.",
         "We still need to write the docs for the webhook.",
+        "PayPayに決めました。",
+        "タブよりスペースが好きです。",
+        "妻の名前は由美子です。",
     ],
 )
 def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
@@ -127,6 +130,7 @@ def test_errands_questions_thanks_and_pasted_output_are_not(said: str) -> None:
         ("My API key is [redacted: anthropic-key] and the db password: [redacted: password].", False),
         ("The password for staging is always [redacted: password].", False),
         ("Das Passwort ist jetzt immer [redacted: password].", False),
+        ("Das Passwort der Datenbank ist [redacted: password], der Key lautet [redacted: key].", False),
         ("La contraseña nueva es siempre [redacted: password].", False),
         ("パスワードはいつも[redacted: password]です。", False),
         (

@@ -33,9 +33,11 @@ RULES = (
     "価格は必ず税込で表示して。",
     "本番のサーバーには触らないで",
     "コメントは英語でお願い",
+    "いつも敬語で答えてください。",
 )
 OTHERS = (
     "it never worked on my machine",
+    "いつも雨が降っています。",
     "don't commit yet",
     "should we always use pnpm?",
     "why do you never ask",

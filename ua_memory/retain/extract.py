@@ -477,7 +477,7 @@ _CREDENTIAL = late(
     r"\b(?:api|access|auth|secret|private)?[ _-]?(?:keys?|tokens?|pass(?:word|phrase|wd|code)?s?|pwd"
     r"|secrets?|credentials?|logins?|pins?|user(?:name)?s?|passw[oö]rt(?:er)?|kennwort|schlüssel|zugangsdaten"
     r"|mots?\s+de\s+passe|clés?|jetons?|identifiants?|contraseñas?|claves?|credenciales)\b"
-    r"|\b(?:use|here|remember|please|db|set|new|now|note|always|immer|toujours|siempre|nuev[oa]|neue[rs]?)\b"
+    r"|\b(?:use|here|remember|please|db|set|new|now|note|always|immer|lautet|toujours|siempre|nuev[oa]|neue[rs]?)\b"
     r"|パスワード|暗証番号|キー|鍵|トークン|新しい|ユーザー名?",
     re.IGNORECASE,
 )
