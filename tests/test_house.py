@@ -138,6 +138,7 @@ REMEMBERED = {
     "knowledge.entities": {"fold"},
     "llm.tools": {"_check_schema", "_strict"},
     "markdown.document": {"_cache"},
+    "recall.dedupe": {"_letters"},
     "store.saves": {"_cached_records"},
 }
 """Module → what it remembers by itself, and why no object owns it."""

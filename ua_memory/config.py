@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from datetime import datetime, tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -588,14 +589,15 @@ def _led(root: Path, path: str) -> str:
     return os.path.realpath(named) if f"{named}/".startswith(f"{top}/") else named
 
 
-def _table() -> Iterator[Field[Any]]:
-    return (spec for spec in fields(Config) if spec.metadata)
+@cache
+def _table() -> tuple[Field[Any], ...]:
+    return tuple(spec for spec in fields(Config) if spec.metadata)
 
 
 def _lookup(written: Mapping[str, Any], dotted: str) -> Any:
     here: Any = written
     for part in dotted.split("."):
-        here = here.get(part) if isinstance(here, Mapping) else None
+        here = here.get(part) if isinstance(here, dict) else None
     return here
 
 

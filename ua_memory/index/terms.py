@@ -406,19 +406,20 @@ def forms(
     for language in languages:
         for term, stem in zip(inflected, _stems(language, inflected), strict=True):
             sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
-            rows = db.execute(sql, (language, stem, _without_accents(term), MOST_FORMS)).fetchall()
+            rows = db.execute(sql, (language, stem, _without_accents(term), MOST_FORMS))
+            known = [word for (word,) in rows]
             # A text whose language was not recognised is found if it has the stem itself as a word.
-            bare = [stem] if not rows and not counts[term] and _has_forms(stem) else []
-            total = sum(frequencies([term, *(word for (word,) in rows)]).values())
-            compounds = _compounds(db, language, term, stem) if total <= RARE_ITEMS else []
-            candidates.setdefault(term, set()).update(bare, compounds, (word for (word,) in rows))
+            bare = [stem] if not known and not counts[term] and _has_forms(stem) else []
+            rare = counts[term] <= RARE_ITEMS and sum(frequencies([term, *known]).values()) <= RARE_ITEMS
+            compounds = _compounds(db, language, term, stem) if rare else []
+            candidates.setdefault(term, set()).update(bare, compounds, known)
     found: dict[str, tuple[str, ...]] = {}
     for term, words in candidates.items():
         if not words:
             continue
         by_stem = {tuple(fts_stem(word)): word for word in sorted(words, reverse=True)}
         by_stem.pop(tuple(fts_stem(term)), None)
-        existing = frequencies(list(by_stem.values()))
+        existing = frequencies(list(by_stem.values())) if by_stem else {}
         others = tuple(sorted(word for word in by_stem.values() if existing[word]))
         if others or counts[term]:
             found[term] = others

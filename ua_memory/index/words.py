@@ -232,17 +232,17 @@ def _fetch(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: Fi
     fetch = limit + 64
     while True:
         found: list[tuple[float, str, int, str]] = []
-        unseen = float("-inf")
+        unseen = float("inf")
         for match in matches:
-            part = [(round(-score, 9), path, line, key)
+            part = [(round(score, 9), path, line, key)
                     for key, score, path, line in db.execute(sql, (match, *values, fetch))]  # fmt: skip
             found += part
             if len(part) == fetch:
-                unseen = max(unseen, min(part)[0])
-        found.sort(key=lambda hit: (-hit[0], hit[1], hit[2], hit[3]))
+                unseen = min(unseen, max(part)[0])
+        found.sort()
         # If ties may continue beyond the fetched rows, their order would be that of insertion: fetch more.
-        if len(found) < limit or found[limit - 1][0] > unseen:
-            return [WordHit(key, score) for score, _, _, key in found[:limit]]
+        if len(found) < limit or found[limit - 1][0] < unseen:
+            return [WordHit(key, -score) for score, _, _, key in found[:limit]]
         fetch *= 16
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION, chunks, placeholders
@@ -69,13 +69,6 @@ class KeptHit:
 
     one: Ranked
     under: list[IndexItem] = field(default_factory=list)
-    _rows: list[str] | None = None
-
-    def quotable(self) -> list[str]:
-        """The result of `_quotable` for a fact; [] for other items."""
-        if self._rows is None:
-            self._rows = _quotable(self.one.item) if self.one.item.record == "fact" else []
-        return self._rows
 
     def add(self, item: IndexItem) -> None:
         """Fold an item under this hit; of two passages the better (`_passage_rank`) becomes the hit."""
@@ -189,6 +182,7 @@ def _quotable(fact: IndexItem) -> list[str]:
     return [row for row in rows if len(row) >= LEAST_QUOTED]
 
 
+@lru_cache(maxsize=2048)
 def _letters(text: str) -> str:
     """A text's letters and digits in lower case: what is quoted without markup is found in it."""
     return _NO_LETTERS.sub("", text.casefold())
@@ -196,8 +190,7 @@ def _letters(text: str) -> str:
 
 def _has_letters(text: str, row: str) -> bool:
     """Whether a text has these letters; "costs 40" is not in "costs 400"."""
-    whole = rf"(?:(?<!\d)|(?!\d)){row}(?:(?!\d)|(?<!\d))"
-    return row in text and re.search(whole, text) is not None
+    return row in text and bool(re.search(rf"(?:(?<!\d)|(?!\d)){row}(?:(?!\d)|(?<!\d))", text))
 
 
 def _passage_rank(passage: IndexItem) -> tuple[bool, str, int]:
@@ -211,7 +204,8 @@ def _fact_quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
     text = _passage_letters(passage.item)
     for each in kept:
         own = each.one.score - each.one.parts.get("newer", 0)
-        if own >= passage.score and any(_has_letters(text, row) for row in each.quotable()):
+        rows = _quotable(each.one.item) if each.one.item.record == "fact" and own >= passage.score else ()
+        if any(_has_letters(text, row) for row in rows):
             return each
     return None
 
@@ -344,12 +338,11 @@ _OPPOSITE = 0.8
 """The minimum share of the longer sentence's words in common with one that contradicts it."""
 _DENIES = re.compile(
     r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás)\b|\bn[’']|ません"
-    r"|なかった|ない(?=[。、\s]|$)",
-    re.IGNORECASE,
+    r"|なかった|ない(?=[。、\s]|$)"
 )
 _DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
-"""Negations, and what Japanese has in the affirmative form of the verb."""
-_NAMES = re.compile(r"(?<=[\w,] )[A-ZÄÖÜÉÁÍÓÚÑ]\w+")
+"""Negations in case-folded text, and also what Japanese has in the affirmative form of the verb, in any."""
+_NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
 _LONGER = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
@@ -393,9 +386,8 @@ mois an ans hora horas día días semana mes meses año años
 )
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
-_MAY_STATE = re.compile(
-    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}", re.IGNORECASE
-)
+_MAY_STATE = re.compile(rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}")
+"""What a case-folded sentence with a value has."""
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+(?!– )|(?<=[。！？])(?! – )|\n+")
@@ -444,7 +436,7 @@ class _ValueSentence:
 
     @cached_property
     def denies(self) -> bool:
-        return _DENIES.search(self.text) is not None
+        return _DENIES.search(self.text.casefold()) is not None
 
     @cached_property
     def changed(self) -> bool:
@@ -467,7 +459,7 @@ def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
     found, before = list[_ValueSentence](), ""
     for part in filter(None, _SENTENCES.split(_SPEAKER.sub("", text))):
         bare, values = part, dict[str, frozenset[str]]()
-        for kind, pattern in _VALUES.items() if _MAY_STATE.search(part) else ():
+        for kind, pattern in _VALUES.items() if _MAY_STATE.search(part.casefold()) else ():
             if matches := frozenset(match.casefold() for match in pattern.findall(bare)):
                 values[kind] = matches
                 bare = pattern.sub(" ", bare)
@@ -532,7 +524,7 @@ def _replaces(
 def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
     """Whether just one of two similar sentences is negated, or the new one changes the name."""
     renamed = new.denies == old.denies
-    if renamed and (not new.changed or not (new.names and old.names) or new.names & old.names):
+    if renamed and (not (new.names and old.names) or new.names & old.names or not new.changed):
         return False
     if new.text.rstrip().endswith(("?", "？")):
         return False

@@ -308,13 +308,13 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, 
     import numpy as np
 
     own = matches.word_scores([item.vhash for item in items])
-    untokenized = {item.key for item in matches.without_tokens(items)}
-    with_stems = [(n, i.key in untokenized, h) for n, i in enumerate(items) if (h := stems.text.get(i.key))]
+    with_stems = [(n, item, have) for n, item in enumerate(items) if (have := stems.text.get(item.key))]
+    untokenized = {item.key for item in matches.without_tokens(item for _, item, _ in with_stems)}
     for w, word in enumerate(matches.words):
-        every = word in matches.by_stems
-        for n, by_stems, have in with_stems:
-            if (every or by_stems) and (share := _stem_share(word, have)):
-                own[w, n] = max(own[w, n], STEM_MATCH * share)
+        every, wanted = word in matches.by_stems, {*word.stems, word.whole}
+        for n, item, have in with_stems:
+            if (every or item.key in untokenized) and not wanted.isdisjoint(have):
+                own[w, n] = max(own[w, n], STEM_MATCH * _stem_share(word, have))
         others = _aliases(asked, word)
         if others:
             own[w] = np.maximum(own[w], [STEM_MATCH * index_items.mentions(item, others) for item in items])
