@@ -332,6 +332,7 @@ def test_a_typo_is_guessed(shell: Shell) -> None:
     for typed, meant in (
         ("serch", "search"), ("find", "search"), ("remember", "insert"), ("history", "log"), ("rm", "forget"),
         ("delete", "forget"), ("restore", "undo"), ("show", "get"), ("ask", "reflect"),
+        ("delte", "forget"), ("rember", "insert"), ("version", "--version"),
     ):  # fmt: skip
         assert f"did you mean '{meant}'?" in shell(typed, "x").err
     assert "hint: ua-memory search 'our doctor'" in shell("list", "our doctor").err
@@ -599,6 +600,7 @@ def test_index_rebuild(shell: Shell) -> None:
 def test_a_line_with_an_id_is_retired_and_one_without_is_changed_in_its_file(shell: Shell) -> None:
     shell.write("memory/a.md", "- one\n- two ^x2\n")
     assert "ua-memory edit memory/a.md:1" in shell("retire", "memory/a.md:1").err
+    assert "as `ua-memory search` prints them" in shell("retire", "one").err
     assert "Retired" in shell.ok("retire", "memory/a.md:2").out
 
 

@@ -267,6 +267,7 @@ VERB_ENTRIES = {name: listed for section in VERBS.values() for name, listed in s
 
 SUGGESTIONS = {
     "find": "search", "show": "get", "ask": "reflect", "history": "log", "restore": "undo",
+    "version": "--version",
     **dict.fromkeys(("add", "remember", "save", "note"), "insert"),
     **dict.fromkeys(("delete", "rm", "remove"), "forget"),
 }  # fmt: skip
@@ -302,7 +303,8 @@ class Verbs(Family):
         if args and args[0] not in names and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            near = SUGGESTIONS.get(args[0]) or next(iter(get_close_matches(args[0], names, 1)), "")
+            near = next(iter(get_close_matches(args[0], [*names, *SUGGESTIONS], 1, 0.65)), "")
+            near = SUGGESTIONS.get(near, near)
             ctx.fail(f"No such command {args[0]!r}" + (f"; did you mean {near!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 

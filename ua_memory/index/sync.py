@@ -808,6 +808,8 @@ class Facts:
         found = there.record
         if not isinstance(found, Fact) or not found.id:
             hint = f"a line without an id is changed in its file: ua-memory edit {target}"
+            if not there.span:
+                hint = "name ^id or PATH:LINE, as `ua-memory search` prints them"
             if found and not isinstance(found, Fact):
                 hint = "ua-memory observations retire, ua-memory opinions drop"
             raise Usage("not a fact with an id", where=target, hint=hint)
