@@ -67,6 +67,24 @@ def test_twice_changes_nothing(tmp_path: Path) -> None:
     assert again.config.id == made.store.config.id
 
 
+def test_the_history_is_found_again_without_the_settings(tmp_path: Path) -> None:
+    made = new_bank(tmp_path / "bank")
+    (made.root / "ua-memory.toml").unlink()
+    before = made.log()
+    for _ in range(2):
+        loaded = config.load(made.root, {})
+        assert loaded.own and locate(made.root, own=loaded.own).git_dir == made.root / ".git"
+        bank.init(made.root, made.clock)
+    assert made.log()[-len(before) :] == before
+
+
+def test_what_cannot_be_read_is_refused_before_a_repository_is_made(tmp_path: Path) -> None:
+    (tmp_path / "MEMORY.md").mkdir()
+    with pytest.raises(CannotWrite, match="Is a directory") as error:
+        bank.init(tmp_path, Clock())
+    assert str(error.value.hint).startswith("mv ") and not (tmp_path / ".git").exists()
+
+
 def test_a_folder_of_notes_is_kept_to_the_byte_and_is_the_person_s(tmp_path: Path) -> None:
     root = tmp_path / "notes"
     files = {

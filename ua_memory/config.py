@@ -390,7 +390,10 @@ def load(root: Path, env: Mapping[str, str], *, lenient: bool = False) -> Config
         value, sources[spec.name] = reading.value(spec, values.get("id", ""))
         if sources[spec.name] != "default":
             values[spec.name] = value
-    if reading.problems and {"default"} & {sources["id"], sources["trail"]}:
+    if {"default"} & {
+        sources["id"],
+        sources["trail"],
+    }:
         values |= _where_it_lies(root, values)
     known = {spec.metadata["toml"] for spec in _table()}
     return Config(

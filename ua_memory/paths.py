@@ -140,10 +140,12 @@ def lies(root: Path) -> tuple[bool, str] | None:
     if place is None:
         return None
     trails = (place.common / "ua-memory").glob(f"*-{place.worktree}/trail.git/config")
-    of_it = [trail.parent.parent.name for trail in trails if _worktree_of(trail) == str(root)]
+    states = (trail.parent.parent.name for trail in trails if _worktree_of(trail) == str(root))
+    of_it = {name.removesuffix(f"-{place.worktree}") for name in states} - {derived_id(root, place)}
     if len(of_it) == 1:
-        return False, of_it[0].removesuffix(f"-{place.worktree}")
-    return (True, "") if place.top == root and not of_it else None
+        return False, of_it.pop()
+    own = place.top == root and not of_it and (place.git_dir / "ua-memory" / "lock").exists()
+    return (True, "") if own else None
 
 
 def _worktree_of(config: Path) -> str:

@@ -58,7 +58,8 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
             if not expected or turn >= _MISSING_WAITS:
                 return None
         except OSError as error:
-            hint = f"chmod u+rw {quote(str(file))}" if error.errno == errno.EACCES else None
+            chmod, move = f"chmod u+rw {quote(str(file))}", f"mv {quote(str(file))} {quote(f'{file}.old')}"
+            hint = {errno.EACCES: chmod, errno.EISDIR: move}.get(error.errno or 0)
             said = f"cannot be read: {error.strerror or error}"
             raise CannotWrite(said, where=str(file), hint=hint) from error
         # An editor that truncates and then writes leaves an empty file for a moment.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
 from ua_memory.markdown.lines import insert_after
 from ua_memory.paths import Bank, git_around, locate, make_private, without_git
+from ua_memory.store import files
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
 from ua_memory.text.redaction import find
@@ -56,6 +55,8 @@ def init(
     with writing(root / LOGS, "move what is in the way, or choose another folder"):
         (root / LOGS).mkdir(parents=True, exist_ok=True)
     root = root.resolve()
+    for name in CORE_NAMES:  # what cannot be read is refused before a repository is made
+        files.read(root / name)
     present = config_module.load(root, {})
     before = locate(root, own=present.own, bank_id=present.id)
     missing = _missing_settings(root, present, timezone)
@@ -75,30 +76,13 @@ def init(
 def _missing_settings(root: Path, present: Config, timezone: str) -> dict[str, Any]:
     """{key: value} of settings that identify the bank and are not in its file yet."""
     apart = present.sources["trail"] == "default"
-    own = "own" if git_around(root) is None else "beside"
+    own = "own" if present.own or git_around(root) is None else "beside"
     wanted = {
-        "id": "" if present.id else _former_id(root) or new_id(),
+        "id": (present.id or new_id()) if present.sources["id"] == "default" else "",
         "trail": own if apart else "",
         "timezone": "" if present.timezone else timezone,
     }
     return {key: value for key, value in wanted.items() if value}
-
-
-def _former_id(root: Path) -> str:
-    """The id of this folder's earlier history in the surrounding repository, or ''. After `git clean -fdx`
-    the settings are gone, and the history must be found again."""
-    place = git_around(root)
-    if not place:
-        return ""
-    nameless = locate(root).state.name
-    for state in sorted((place.common / "ua-memory").glob(f"*-{place.worktree}")):
-        earlier = History(state / "trail.git", root, own=False)
-        with contextlib.suppress(GitFailed):
-            if earlier.exists and state.name != nameless:
-                kept = earlier.run("config", "--get", "core.worktree").rstrip(b"\n")
-                if os.fsdecode(kept) == str(root):
-                    return state.name.removesuffix(f"-{place.worktree}")
-    return ""
 
 
 def _write_files(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[str, ...], Result]:
