@@ -697,11 +697,9 @@ def put(data: bytes, file: str, key: str, value: Any) -> bytes:
 
 
 def edited(
-    data: bytes,
-    file: str,
-    change: Callable[[Any], None],
+    data: bytes, file: str, change: Callable[[Any], None],
     meant: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-) -> bytes:
+) -> bytes:  # fmt: skip
     """The file after a change of its document. Malformed where it is no TOML, or where what comes of it would
     not say what is `meant`, of what it said before."""
     import tomlkit

@@ -269,11 +269,10 @@ def show_steps(
     changed = any(step.action != "keep" for step in steps)
     notes = [*target.notes] if changed else []
     notes += [f"{SET_UP_TWICE}, by the {way} in {where}; {KEEP_ONE_HINT}" for way, where in target.duplicates]
-    files: list[dict[str, Any]] = [
-        {"path": str(step.file), "what": step.piece.what, "does": step.action}
-        | ({"diff": step.diff()} if dry and step.action != "keep" else {})
-        for step in steps
-    ]
+    files: list[dict[str, Any]] = []
+    for step in steps:
+        diff = {"diff": step.diff()} if dry and step.action != "keep" else {}
+        files.append({"path": str(step.file), "what": step.piece.what, "does": step.action} | diff)
     shape = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
     emit_json(call, shape | ({"line": settings.agents_text(target.client)} if line else {}))
     screen = Screen(call)
@@ -479,9 +478,7 @@ INSTALL_HELP = """Set up memory in an agent's client.
 
 Nothing else in the client's settings changes. Run it again after an update; `ua-memory uninstall` removes
 exactly what it added."""
-UNINSTALL_HELP = (
-    """Remove memory from an agent's client: exactly what install added, nothing that you wrote."""
-)
+UNINSTALL_HELP = "Remove memory from an agent's client: exactly what install added, nothing that you wrote."
 install_app = app.new_app(no_args_is_help=True, help=INSTALL_HELP)
 uninstall_app = app.new_app(no_args_is_help=True, help=UNINSTALL_HELP)
 

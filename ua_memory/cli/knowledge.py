@@ -306,8 +306,7 @@ def pages_refresh(
         note(call, output.estimate_text(price))
 
     def show_one(one: RefreshResult) -> None:
-        shapes.append(views.refreshed_json(one, prices.pop() if prices else None))
-        views.show_refreshed(Screen(call), one)
+        _show_refreshed(call, shapes, one, prices.pop() if prices else None)
 
     chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
     chosen |= {"tell": tell if dry_run else None}
@@ -650,7 +649,9 @@ def _print_to_log(call: Call, memory: Memory) -> None:
     call.stdout = call.stderr = LogStream(found)
 
 
-def _show_refreshed(call: Call, pages: list[Any], page: RefreshResult) -> None:
-    """Print a page's refresh, as `pages refresh` does, and add its JSON to `pages`."""
-    pages.append(views.refreshed_json(page, None))
+def _show_refreshed(
+    call: Call, pages: list[dict[str, Any]], page: RefreshResult, price: Estimate | None = None
+) -> None:
+    """Print a page's refresh, and add its JSON to `pages`."""
+    pages.append(views.refreshed_json(page, price))
     views.show_refreshed(Screen(call), page)

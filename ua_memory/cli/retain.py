@@ -290,11 +290,7 @@ def flush(
     client: str | None = Option(None, metavar="NAME", help="The client (default: detected)."),
     again: bool = Option(False, "--again", help="Have a model read kept sessions that none has read."),
     since: str | None = Option(
-        None,
-        "--since",
-        metavar="DATE",
-        help="With --again: begun on this day or later: 30d.",
-        show_default=False,
+        None, metavar="DATE", help="With --again: begun on this day or later: 30d.", show_default=False
     ),
     yes: bool = Option(False, "--yes", help="With --again: do not ask."),
     behind: bool = Option(False, "--behind", hidden=True),

@@ -134,6 +134,7 @@ def search(
     lists what passes them, as `ua-memory list` does.
     """
     filters = where.filters(call, memory, query_time(memory, now))
+    chosen: dict[str, Any] = {"limit": limit, "min_score": min_score, "filters": filters}
     if interactive:
         from ua_memory.cli.web import pick
 
@@ -144,16 +145,14 @@ def search(
         return pick(call, memory.store.bank.root, " ".join(query or ()), named)
     if why_not:
         text = join_query(query)
-        found = memory.searching.why_not(text, why_not, limit=limit, min_score=min_score, filters=filters)
+        found = memory.searching.why_not(text, why_not, **chosen)
         emit_json(call, views.trace_json(text, found))
         return views.show_trace(Screen(call), found)
     if filters and not batch and not " ".join(query or ()).strip():
         return show_list(call, memory, filters, limit or LIST_LIMIT)
     queries = _read_batch(call) if batch else [join_query(query)]
     with progress(call, "Indexing") as tell:
-        answers = memory.search_many(
-            queries, limit=limit, min_score=min_score, filters=filters, progress=tell
-        )
+        answers = memory.search_many(queries, progress=tell, **chosen)
     if not (batch or call.as_json):
         today, filtered = memory.store.now().date(), bool(filters) or bool(min_score)
         return views.show_hits(
@@ -354,10 +353,7 @@ def recall(
     limit: int | None = Limit,
     min_score: float | None = MinScore,
     budget: str = Option(
-        "",
-        "--budget",
-        metavar="SIZE",
-        help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget).",
+        "", metavar="SIZE", help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget)."
     ),
     max_tokens: int | None = Option(
         None,
@@ -490,9 +486,8 @@ def run_editor(call: Call, words: list[str]) -> None:
     try:
         code = subprocess.run(words, env=dict(call.env), check=False).returncode
     except OSError as error:
-        raise Usage(
-            f"the editor {words[0]!r} cannot be started: {error.strerror}", hint="set EDITOR"
-        ) from error
+        what = f"the editor {words[0]!r} cannot be started: {error.strerror}"
+        raise Usage(what, hint="set EDITOR") from error
     if code:
         raise Usage(f"the editor {words[0]!r} ended with {code}", hint="VISUAL or EDITOR sets which one runs")
 

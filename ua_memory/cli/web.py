@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +47,7 @@ if TYPE_CHECKING:
 
 PAGE_HITS = 20
 """Hits of a search."""
-CACHED_COMMANDS = frozenset(
-    ("list", "log", "entities", "pages", "models", "observations", "opinions", "why", "blame")
-)
+CACHED_COMMANDS = frozenset("list log entities pages models observations opinions why blame".split())  # noqa: SIM905
 """Commands whose output depends only on the files; it is cached."""
 MOST_CACHED = 64
 UNMASKED_KEYS = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
@@ -98,9 +95,8 @@ def _serve(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool)
             listening = _bind(port, int(_read_state(bank.local).get("port", 0)))
             state = {"pid": os.getpid(), "port": listening.getsockname()[1], "write": write}
             put_private(bank.local / "web.json", json.dumps(state))
-            call.stdout.write(
-                f"Serving {bank.root} at http://{HOST}:{state['port']}/{'' if write else ' (read-only)'}\n"
-            )
+            where = f"http://{HOST}:{state['port']}/{'' if write else ' (read-only)'}"
+            call.stdout.write(f"Serving {bank.root} at {where}\n")
             _open_browser(call, bank.local, state["port"], no_open=no_open)
             note(call, "Ctrl-C stops it")
             watch = Watch(bank.root, bank.local / "web", lambda: None, lambda _: None)
@@ -134,11 +130,9 @@ def _open_browser(call: Call, local: Path, port: int, *, no_open: bool) -> None:
     owner can read: a list of processes shows a browser's arguments."""
     import webbrowser
 
-    url = f"http://{HOST}:{port}/enter?t={OneTimeLink(local).make()}"
-    file = local / "web.html"
-    put_private(
-        file, f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>ua-memory</title>'
-    )
+    url, file = f"http://{HOST}:{port}/enter?t={OneTimeLink(local).make()}", local / "web.html"
+    refresh = f'<meta http-equiv="refresh" content="0;url={url}">'
+    put_private(file, f"<!doctype html>{refresh}<title>ua-memory</title>")
     if no_open or not webbrowser.open(file.as_uri()):
         call.stdout.write(f"Open within a minute: {url}\n")
     call.stdout.flush()
@@ -192,8 +186,12 @@ class WebBank:
                 return {}
             raise Failed(code, error)
         if argv[0] not in MASKED_COMMANDS:
-            masked = partial(_mask, patterns=self._opened().config.redact)
-            found = change_texts(found, masked, UNMASKED_KEYS)
+            patterns = self._opened().config.redact
+
+            def mask(text: str) -> str:
+                return redact_lines(text, patterns) if len(text) > 8 else text
+
+            found = change_texts(found, mask, UNMASKED_KEYS)
         if version:
             while len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
@@ -478,7 +476,3 @@ def _parse_output(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parse a command's output: (its JSON, its error or {})."""
     error = next((line for line in err.splitlines()[::-1] if line.startswith('{"error"')), "")
     return json.loads(out or "{}"), json.loads(error)["error"] if error else {}
-
-
-def _mask(text: str, patterns: Mapping[str, str]) -> str:
-    return redact_lines(text, patterns) if len(text) > 8 else text

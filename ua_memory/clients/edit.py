@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from contextlib import suppress
 from copy import deepcopy
 from functools import reduce
 from operator import getitem
@@ -231,9 +232,8 @@ class JsonDocument:
         else:
             self._replace((holder.start + 1, holder.end - 1, ""))
             self.emptied = True
-        assert _without_empty(self.value) == _without_empty(expected), (
-            f"an edit at {path} has changed something else"
-        )
+        same = _without_empty(self.value) == _without_empty(expected)
+        assert same, f"an edit at {path} has changed something else"
 
     def text(self) -> str | None:
         """The text after the edits; None if only a newline is left of a file that we created."""
@@ -250,11 +250,9 @@ class JsonDocument:
             raise EditError(self.line(parent), f"{'.'.join(map(str, parent))} is not of the expected type")
         name = f"{json.dumps(key)}: " if isinstance(key, str) else ""
         if not holder.members:
-            lead = " "
-            if not parent and self.blank:
-                lead = self.newline + self.unit
+            fresh = not parent and self.blank
+            lead, tail = (self.newline + self.unit, self.newline) if fresh else (" ", "")
             indent = self._indent(holder.start) + self.unit
-            tail = self.newline if lead != " " else ""
             shown = f"{lead}{name}{self._render(value, indent)}{tail}"
             self._replace((holder.start + 1, holder.start + 1, shown))
             return
@@ -409,13 +407,10 @@ def _read(text: str) -> dict[str, Any]:
 
 def _check_edit(text: str, new: str, name: tuple[str, str], expected: dict[str, Any]) -> None:
     """EditError unless the new text has the expected values; the table may be inline or have dotted keys."""
-    try:
-        if _read(new) == expected or _read(new) == {**expected, name[0]: {}}:
+    with suppress(EditError):
+        if _read(new) in (expected, {**expected, name[0]: {}}):
             return
-    except EditError:
-        pass
-    lines = text.splitlines()
-    line = next((n for n, row in enumerate(lines, 1) if name[0] in row), 1)
+    line = next((n for n, row in enumerate(text.splitlines(), 1) if name[0] in row), 1)
     raise EditError(line, f"{name[0]} is written in a form that cannot be edited line by line")
 
 

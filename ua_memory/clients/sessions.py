@@ -205,10 +205,8 @@ def session_folders(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, P
 
 def folder_names(call: Call, clients: Iterable[str]) -> list[str]:
     """The existing folders of these clients, or of all, with `~` for the home folder."""
-    home, each = (
-        call.home,
-        dict.fromkeys(folder for _, folder in session_folders(call, clients or READABLE_CLIENTS)),
-    )
+    home, found = call.home, session_folders(call, clients or READABLE_CLIENTS)
+    each = dict.fromkeys(folder for _, folder in found)
     return [f"~/{one.relative_to(home)}" if one.is_relative_to(home) else str(one) for one in each]
 
 
@@ -242,9 +240,8 @@ def transcripts_in(root: Path) -> Iterator[Transcript]:
     for folder, names, files in os.walk(root):  # which is empty for a file
         names.sort()
         for name in sorted(files):
-            if name.endswith((*LINE_SUFFIXES, *DATABASE_SUFFIXES)) or any(
-                part in name for part in OPENCLAW_ARCHIVES
-            ):
+            archived = any(part in name for part in OPENCLAW_ARCHIVES)
+            if archived or name.endswith((*LINE_SUFFIXES, *DATABASE_SUFFIXES)):
                 yield from _file_transcripts(Path(folder, name), None, indexes)
 
 
@@ -312,7 +309,7 @@ PRUNED_TEXT = "(recalled memory was pruned)"
 """Replaces a removed block, since some model APIs reject an empty text."""
 RECALL_MARKERS = (RECALL_OPEN.encode(), *(f'"{name}"'.encode() for name in RECALL_TYPES))
 _RECALL_BLOCK = re.compile(
-    re.escape(RECALL_OPEN) + r"(?=[\s>])[^<>]*>.*?" + re.escape(RECALL_CLOSE), re.DOTALL
+    rf"{re.escape(RECALL_OPEN)}(?=[\s>])[^<>]*>.*?{re.escape(RECALL_CLOSE)}", re.DOTALL
 )
 
 
@@ -357,9 +354,8 @@ def _remove_blocks(text: bytes) -> bytes | None:
         holder[key] = change_texts(holder[key], partial(_RECALL_BLOCK.sub, PRUNED_TEXT))
     if wanted == record:
         return None
-    new = _RECALL_BLOCK.sub(PRUNED_TEXT, text.decode("utf-8", "surrogateescape")).encode(
-        "utf-8", "surrogateescape"
-    )
+    pruned = _RECALL_BLOCK.sub(PRUNED_TEXT, text.decode("utf-8", "surrogateescape"))
+    new = pruned.encode("utf-8", "surrogateescape")
     return new if json.loads(new) == wanted else _dump(wanted)
 
 

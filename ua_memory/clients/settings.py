@@ -147,26 +147,24 @@ def json_value(
     return json_piece(file, what, add, remove, loose=loose)
 
 
-def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, Any]) -> SettingsPiece:
-    """A table in a TOML file. A table of this name with another command is the user's and stays unchanged."""
-
-    def theirs(text: str) -> bool:
-        found = edit.read_table(text, name)
-        return found is not None and not our_arguments(found)
+def toml_server(file: str, entry: dict[str, Any]) -> SettingsPiece:
+    """Our MCP server in a TOML file. A table of this name with another command is the user's and stays
+    unchanged."""
+    name = ("mcp_servers", SERVER_NAME)
 
     def add(text: str | None) -> str | None:
-        if text and theirs(text):
+        there = edit.read_table(text or "", name)
+        if there is not None and not our_arguments(there):
             return text
-        there = edit.read_table(text or "", name) or {}
-        wanted = {
-            key: value for key, value in values.items() if key in COMMAND_PLACEHOLDER or key not in there
-        }
+        wanted = {k: v for k, v in entry.items() if k in COMMAND_PLACEHOLDER or k not in (there or {})}
         return edit.put_table(text, name, wanted)
 
     def remove(text: str | None) -> str | None:
-        return text if not text or theirs(text) else edit.remove_table(text, name)
+        there = edit.read_table(text or "", name)
+        theirs = there is not None and not our_arguments(there)
+        return text if not text or theirs else edit.remove_table(text, name)
 
-    return SettingsPiece(file, what, add, remove)
+    return SettingsPiece(file, "MCP server", add, remove)
 
 
 def model_piece(file: str, provider: str) -> SettingsPiece:
@@ -290,7 +288,7 @@ def print_target(client: str, command: Sequence[str]) -> ClientTarget:
     where, holder = SERVERS[client]
     entry = opencode_server(command) if client == "opencode" else command_entry(command, "mcp")
     if client == "codex":
-        piece = toml_table(where, "MCP server", ("mcp_servers", SERVER_NAME), entry)
+        piece = toml_server(where, entry)
     else:
         piece = mcp_server(where, holder, {"type": "stdio", **entry} if client == "vscode" else entry)
     return ClientTarget(client or "mcp", (piece,), (f"it belongs in {where}",))
@@ -474,16 +472,12 @@ def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...
     files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
     found = []
     for file in files:
-        try:
+        with suppress(
+            OSError, ValueError, EditError
+        ):  # no such file, or it is invalid, which the edit reports
             ways = enabled_hooks(discovery.read(file).decode("utf-8-sig"))
-        except (
-            OSError,
-            ValueError,
-            EditError,
-        ):  # no such file, or it is invalid, which the edit of the file reports
-            continue
-        mine = {"hooks": str(file)}  # else it is our plugin
-        found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
+            mine = {"hooks": str(file)}  # else it is our plugin
+            found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
     return tuple(found)
 
 
@@ -518,28 +512,20 @@ def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:
         "name": SERVER_NAME, "version": version, "description": DESCRIPTION, "author": owner,
         "license": "MIT", "keywords": ["memory", "recall", "markdown"],
     }  # fmt: skip
-    market = {
-        "name": MARKETPLACE,
-        "owner": owner,
-        "metadata": {"description": "ua-memory from this machine"},
-        "plugins": [
-            {
-                "name": SERVER_NAME,
-                "source": f"./plugins/{SERVER_NAME}",
-                "description": DESCRIPTION,
-                "version": version,
-            }
-        ],
-    }
+    plugin = {
+        "name": SERVER_NAME, "source": f"./plugins/{SERVER_NAME}", "description": DESCRIPTION,
+        "version": version,
+    }  # fmt: skip
+    metadata = {"description": "ua-memory from this machine"}
+    market = {"name": MARKETPLACE, "owner": owner, "metadata": metadata, "plugins": [plugin]}
+    servers = {"mcpServers": {"memory": command_entry(command, "mcp", *EVERY_TOOL)}}
     events = {event: [{"hooks": [hook]}] for event, hook in _claude_hooks(command).items()}
     files = {
         **{f"{inner}/{path}": text for path, text in _client_files("claude-code").items()},
         f"{folder}/.claude-plugin/marketplace.json": _to_json(market),
         f"{inner}/.claude-plugin/plugin.json": _to_json(manifest),
         f"{inner}/hooks/hooks.json": _to_json({"description": DESCRIPTION, "hooks": events}),
-        f"{inner}/.mcp.json": _to_json(
-            {"mcpServers": {"memory": command_entry(command, "mcp", *EVERY_TOOL)}}
-        ),
+        f"{inner}/.mcp.json": _to_json(servers),
     }
     pieces = [own_file(file, "plugin", text, SERVER_NAME, folder) for file, text in files.items()]
     notes = (
@@ -583,7 +569,7 @@ def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
     server = {**command_entry(command, "mcp"), "startup_timeout_sec": 20}
     pieces = (
         hooks_piece(f"{home}/hooks.json", _shell_hooks(command, "codex", CODEX_TIMEOUTS)),
-        toml_table(f"{home}/config.toml", "MCP server", ("mcp_servers", SERVER_NAME), server),
+        toml_server(f"{home}/config.toml", server),
     )
     notes = ("Codex runs hooks only after you trust them: start codex, type /hooks, and trust the five",)
     return ClientTarget("codex", pieces, notes)
@@ -739,15 +725,11 @@ def _disable_dreaming(document: JsonDocument) -> None:
 
 def pi_target(home: str, command: Sequence[str]) -> ClientTarget:
     """pi's user settings; `home` is ~/.pi/agent."""
-    file, extension = (
-        f"{home}/extensions/{SERVER_NAME}.ts",
-        with_command(_client_files("pi")["ua-memory.ts"], command),
-    )
+    extension = with_command(_client_files("pi")["ua-memory.ts"], command)
+    entry = {**command_entry(command, "mcp"), "exposure": "direct"}
     pieces = (
-        own_file(file, "extension", extension, "ua-memory for pi."),
-        mcp_server(
-            f"{home}/mcp.json", ("mcpServers",), {**command_entry(command, "mcp"), "exposure": "direct"}
-        ),
+        own_file(f"{home}/extensions/{SERVER_NAME}.ts", "extension", extension, "ua-memory for pi."),
+        mcp_server(f"{home}/mcp.json", ("mcpServers",), entry),
     )
     return ClientTarget("pi", pieces, ("in open sessions type /reload",))
 
@@ -840,19 +822,14 @@ def schedule_target(
         return ClientTarget("cron", (_crontab_piece(name, [*words, "--log"], at),), (key,))
     if kind == "systemd":
         units = f"{home}/.config/systemd/user/{name}"
-        said = {
-            "bank": _unit(bank),
-            "words": " ".join(map(_quote_systemd, words)),
-            "hour": at[0],
-            "minute": at[1],
-        }
+        said: dict[str, Any] = {"bank": _unit(bank), "words": " ".join(map(_quote_systemd, words))}
+        said |= {"hour": at[0], "minute": at[1]}
         pieces = tuple(
             own_file(f"{units}.{kind}", kind, data_text(f"schedule/unit.{kind}").format(**said), SERVER_NAME)
             for kind in ("service", "timer")
         )
-        key = MODEL_KEY_NOTE.format(
-            f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…"
-        )
+        where = f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…"
+        key = MODEL_KEY_NOTE.format(where)
         return ClientTarget("cron", pieces, (key,))
     file = f"{home}/Library/LaunchAgents/{name}.plist"
     strings = "".join(f"    <string>{escape(word)}</string>\n" for word in words)

@@ -36,15 +36,9 @@ RECALLED_MAX_AGE = 7 * 86400.0
 
 
 def capture_turns(
-    memory: Memory,
-    path: str,
-    record: dict[str, Any],
-    *,
-    answer: str = "",
-    prompt: str = "",
-    close: bool = False,
-    model: bool = False,
-) -> bool:
+    memory: Memory, path: str, record: dict[str, Any], *, answer: str = "", prompt: str = "",
+    close: bool = False, model: bool = False,
+) -> bool:  # fmt: skip
     """Queue the new turns of a session and save how far its transcript was read. True if a flush is due.
 
     Malformed if the transcript cannot be read as one; CannotWrite.

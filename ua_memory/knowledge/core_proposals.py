@@ -197,9 +197,8 @@ class CoreProposals:
         days = _seen_days(facts)
         if len(days) > 1:
             return f"stated on {', '.join(days[-4:])}"
-        if len({fact.heading.session for fact in facts if fact.heading.session}) > 1 or self._told_again(
-            facts
-        ):
+        sessions = {fact.heading.session for fact in facts if fact.heading.session}
+        if len(sessions) > 1 or self._told_again(facts):
             return f"stated in two sessions on {days[0]}" if days else "stated in two sessions"
         said = (text for fact in facts for text in (fact.text, *(quote.text for quote in fact.quotes)))
         return "said with a word such as always, never or remember" if any(map(stated_for_good, said)) else ""
@@ -241,10 +240,8 @@ class CoreProposals:
         self._store.make_state()
         with self._store.locked(), writing(file):
             if not file.exists() and sum(1 for _ in _waiting_edits(self._store)) >= MOST_WAITING:
-                raise Busy(
-                    f"{MOST_WAITING} edits of core memory wait for the person",
-                    hint="ua-memory core proposals",
-                )
+                what = f"{MOST_WAITING} edits of core memory wait for the person"
+                raise Busy(what, hint="ua-memory core proposals")
             make_private(file.parent)
             data = json.dumps(asdict(made), ensure_ascii=False, indent=1).encode()
             swap.replace_file(file, data, file.with_suffix(pending.TEMP_SUFFIX))
@@ -341,12 +338,10 @@ def _trailer_name(fact: Fact) -> str:
 def _rule_proposal(facts: Sequence[Fact], why: str) -> CoreProposal:
     tags = (tag for fact in facts for tag in (*fact.tags, *fact.heading.tags))
     projects = sorted({tag.partition(":")[2] for tag in tags if tag.startswith("project:")})
-    head = facts[0]
-    client, session = head.heading.client or "", head.heading.session or ""
-    days = tuple(_seen_days(facts))
-    return CoreProposal(
-        _trailer_name(head), "statement", head.text, why, RULES_BLOCK, days, tuple(projects), client, session
-    )
+    head, days = facts[0], tuple(_seen_days(facts))
+    said = head.heading.client or "", head.heading.session or ""
+    name = _trailer_name(head)
+    return CoreProposal(name, "statement", head.text, why, RULES_BLOCK, days, tuple(projects), *said)
 
 
 def _seen_days(facts: Sequence[Fact]) -> list[str]:

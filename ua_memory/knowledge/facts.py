@@ -69,14 +69,9 @@ class InsertResult:
 
 
 def insert(
-    store: Store,
-    fact: Fact,
-    said: Provenance,
-    *,
-    door: str,
-    request: str | None = None,
+    store: Store, fact: Fact, said: Provenance, *, door: str, request: str | None = None,
     equal: FindEqual | None = None,
-) -> InsertResult:
+) -> InsertResult:  # fmt: skip
     """Write one fact, verbatim, into the log of the day it was said; durable and committed on return.
 
     A request id that was answered before changes nothing. A fact of ours that says all of it already is

@@ -49,9 +49,8 @@ def split_by_citations(text: str) -> Iterator[tuple[int, int, list[fields.Citati
     if cited:
         yield start, cited[-1].end, cited
         start = cited[-1].end
-    rest = text[start:]
-    if rest.strip():
-        yield start + len(rest) - len(rest.lstrip()), len(text), []
+    if rest := text[start:].lstrip():
+        yield len(text) - len(rest), len(text), []
 
 
 # -- steps -------------------------------------------------------------------------------------------------
@@ -302,11 +301,8 @@ class _Tracer:
         steps: list[tuple[int, Step]] = [(r.place.line, self.step(r)) for r in records]
         for block in scan(document.lines, document.front_end):
             place = Place(path, block.start + 1, block.end)
-            if (
-                here(place)
-                and place.line not in taken
-                and block.shape not in (BlockShape.HEADING, BlockShape.COMMENT)
-            ):
+            prose = block.shape not in (BlockShape.HEADING, BlockShape.COMMENT)
+            if prose and here(place) and place.line not in taken:
                 steps += [(s.place.line, s) for s in self._sentences(document, place) if here(s.place)]
         if not steps:
             raise NotFound("nothing to trace in this line", where=f"{path}:{span}" if span else path)

@@ -112,9 +112,7 @@ def inherit_tags(grounds: Sequence[ProofText]) -> tuple[str, ...]:
     """The tags of the facts for their observation, each once, without those of a single session."""
     tags = (tag for ground in grounds for tag in ground.fact.tags)
     each = dict.fromkeys(tag for tag in tags if not tag.startswith(OF_ONE_SESSION))
-    return tuple(
-        sorted(each, key=lambda tag: ":" in tag)
-    )  # plain tags first, which are written after the text
+    return tuple(sorted(each, key=lambda tag: ":" in tag))  # plain tags first: they stand behind the text
 
 
 def named_entities(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
@@ -151,10 +149,8 @@ def choose_file(
 
     `there` are the existing files: one that differs only in letter case is used.
     """
-    plain = text.casefold()
-    given = list(entities)
+    plain, given, flat = text.casefold(), list(entities), [each.casefold() for each in facts]
     main = [name for name in given if name.casefold() in plain] or given
-    flat = [each.casefold() for each in facts]
 
     def rank(name: str) -> tuple[int, bool]:  # what opens a sentence may be a verb: "Ask Alice"
         return -sum(name.casefold() in each for each in flat), text.startswith(name)
@@ -175,9 +171,8 @@ def title(path: str) -> list[str]:
 
 def _safe_name(name: str) -> str:
     """A file name valid on every file system. `On` precedes a day, which would make it a log's name."""
-    plain = (
-        " ".join(_UNFIT.sub(" ", markdown_lines.readable(name)).split()).strip(". ")[:_LONGEST].strip(". ")
-    )
+    words = " ".join(_UNFIT.sub(" ", markdown_lines.readable(name)).split())
+    plain = words.strip(". ")[:_LONGEST].strip(". ")
     return f"On {plain}" if is_dated(plain) else plain
 
 

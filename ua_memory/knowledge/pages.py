@@ -108,14 +108,9 @@ def create(store: Store, sort: PageKind, made: Page | MentalModel, door: str, by
 
 
 def update(
-    store: Store,
-    sort: PageKind,
-    name: str,
-    changes: dict[str, Any],
-    body: str | None,
-    door: str,
+    store: Store, sort: PageKind, name: str, changes: dict[str, Any], body: str | None, door: str,
     by_person: bool,
-) -> PageChange:
+) -> PageChange:  # fmt: skip
     if not changes and body is None:
         raise Usage("nothing to change", hint=f"ua-memory {sort}s update --help")
     path = _find_record(store, sort, name).place.path
@@ -130,10 +125,9 @@ def update(
 
 
 def _with_body(data: bytes, path: str, body: str) -> bytes:
-    front = document.parse(data, path).front_end
-    head = b"".join(data.splitlines(keepends=True)[:front]) if front else b""
-    newline = document.parse(data, path).newline
-    return head + f"\n{body}\n".replace("\n", newline).encode("utf-8", "replace")
+    before = document.parse(data, path)
+    head = b"".join(data.splitlines(keepends=True)[: before.front_end])
+    return head + f"\n{body}\n".replace("\n", before.newline).encode("utf-8", "replace")
 
 
 def _set_subject(draft: Draft, sort: PageKind, record: Page | MentalModel, did: str) -> None:

@@ -449,14 +449,9 @@ class SessionFiles:
         self._in_bank = store.bank.root / IN_BANK
 
     def add(
-        self,
-        session: Session,
-        turns: Iterable[Turn],
-        *,
-        now: datetime,
-        agent: str = "spoken",
+        self, session: Session, turns: Iterable[Turn], *, now: datetime, agent: str = "spoken",
         title: str = "",
-    ) -> SessionFile | None:
+    ) -> SessionFile | None:  # fmt: skip
         """Save the turns that are to be kept and are new. Returns the session, None if it has no turns. It is
         on disk when this returns. CannotWrite, Busy."""
         wanted = list(turns_to_keep(turns, agent))

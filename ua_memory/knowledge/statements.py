@@ -125,9 +125,8 @@ def find_by_id(store: Store, block: str, paths: Sequence[str] | None = None) -> 
     written = written_id(block)
     for path, data in texts(store, every=True) if paths is None else read_files(store, paths):
         if written and written.encode("utf-8", "replace") in data:
-            for record in markdown_document.parse(data, path).records:
-                if isinstance(record, Statement) and record.id and block in (record.ref, record.id):
-                    yield record
+            found = markdown_document.parse(data, path).statements
+            yield from (one for one in found if one.id and block in (one.ref, one.id))
 
 
 def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
@@ -344,9 +343,8 @@ def _day_log(store: Store, day: str) -> str:
     if path in found or len(found) == 1:
         return path if path in found else found[0]
     if found:
-        raise Usage(
-            f"{len(found)} files are of this day", where=day, hint=f"name one: {_list_candidates(found)}"
-        )
+        hint = f"name one: {_list_candidates(found)}"
+        raise Usage(f"{len(found)} files are of this day", where=day, hint=hint)
     raise NotFound("this day has no log", where=day, hint=f"ua-memory list --since {day} --until {day}")
 
 
@@ -356,8 +354,8 @@ def id_at(store: Store, named: Target) -> str | None:
         return None
     document = markdown_document.parse(store.truth(named.path), named.path)
     first, last = line_span(named.path, named.span, len(document.lines))
-    there = (r for r in document.records if isinstance(r, Statement) and r.place.line == first)
-    return next((r.id for r in there if r.id and last <= r.place.end), None)
+    there = (one for one in document.statements if one.place.line == first and last <= one.place.end)
+    return next((one.id for one in there if one.id), None)
 
 
 def resolve_id(store: Store, given: str, known: Known | None = None) -> tuple[str, str]:
@@ -416,10 +414,8 @@ def _find_prose_block(store: Store, block: str, paths: Sequence[str] | None) -> 
 
 def _resolve_hash(store: Store, path: str, texthash: str) -> Target:
     """The line that a trailer names by its file and the hash of its text. NotFound."""
-    for record in markdown_document.parse(store.truth(path), path).records:
-        if isinstance(record, Statement) and markdown_document.texthash(record.text).startswith(
-            texthash[:16]
-        ):
+    for record in markdown_document.parse(store.truth(path), path).statements:
+        if markdown_document.texthash(record.text).startswith(texthash[:16]):
             return Target(path, f"{record.place.line}-{record.place.end}", record, record.id)
     raise NotFound("no line has this text any more", where=f"{path}#{texthash}", hint=f"ua-memory log {path}")
 
@@ -440,9 +436,8 @@ def _resolve_file(store: Store, name: str) -> str | None:
     found = [path for path in there if _matches_path(path, name.removesuffix(".md"))]
     found = found or [path for path in there if _has_front_id(store, path, name)]
     if len(found) > 1:
-        raise Usage(
-            f"{len(found)} files have this name", where=name, hint=f"name one: {_list_candidates(found)}"
-        )
+        hint = f"name one: {_list_candidates(found)}"
+        raise Usage(f"{len(found)} files have this name", where=name, hint=hint)
     return found[0] if found else None
 
 

@@ -12,6 +12,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -122,10 +123,8 @@ class Tombstones:
 def read(store: Store, data: bytes | None = None) -> Tombstones:
     """The tombstones of a bank. `data` are the file's bytes; without them it is read."""
     if data is None:
-        try:
+        with suppress(NotFound):
             data = store.truth(PATH)
-        except NotFound:
-            data = b""
     return Tombstones(parse(data), store.config.redact)
 
 

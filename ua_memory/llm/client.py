@@ -201,9 +201,8 @@ _STOP_REASONS = {
 def chat_body(request: ModelRequest, model: str, max_tokens: int, *, own: bool) -> dict[str, Any]:
     """The body of a request. `own` models of OpenAI's refuse the name `max_tokens`, which all servers
     know."""
-    messages = [
-        {"role": "system", "content": "\n\n".join(block["text"] for block in request.body.get("system", ()))}
-    ]
+    system = "\n\n".join(block["text"] for block in request.body.get("system", ()))
+    messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
     for message in request.body["messages"]:
         messages += _chat_messages(message["role"], message["content"])
     body = {
@@ -212,17 +211,9 @@ def chat_body(request: ModelRequest, model: str, max_tokens: int, *, own: bool) 
         "stream": True, "stream_options": {"include_usage": True},
     }  # fmt: skip
     if tools := request.body.get("tools"):
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool["name"],
-                    "description": tool["description"],
-                    "parameters": tool["input_schema"],
-                },
-            }
-            for tool in tools
-        ]
+        names = {"name": "name", "description": "description", "parameters": "input_schema"}
+        functions = ({theirs: tool[ours] for theirs, ours in names.items()} for tool in tools)
+        body["tools"] = [{"type": "function", "function": each} for each in functions]
     return body
 
 
@@ -233,19 +224,12 @@ def _chat_messages(role: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
         for block in blocks
         if block["type"] == "tool_result"
     ]
-    said: dict[str, Any] = {
-        "role": role,
-        "content": "\n\n".join(block["text"] for block in blocks if block["type"] == "text"),
-    }
-    calls = [
-        {
-            "id": block["id"],
-            "type": "function",
-            "function": {"name": block["name"], "arguments": json.dumps(block["input"], ensure_ascii=False)},
-        }
-        for block in blocks
-        if block["type"] == "tool_use"
-    ]
+    text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text")
+    said: dict[str, Any] = {"role": role, "content": text}
+    calls = []
+    for block in (block for block in blocks if block["type"] == "tool_use"):
+        function = {"name": block["name"], "arguments": json.dumps(block["input"], ensure_ascii=False)}
+        calls.append({"id": block["id"], "type": "function", "function": function})
     if calls:
         said["tool_calls"] = calls
     return [*found, said] if calls or said["content"] else found
@@ -472,13 +456,9 @@ def _clean_and_count(patterns: Mapping[str, str], text: str) -> tuple[str, int]:
 
 
 def build_request(
-    words: RedactedTexts,
-    system: str,
-    messages: Sequence[Message],
-    tools: Sequence[Mapping[str, Any]] = (),
-    *,
-    cacheable: bool = False,
-) -> ModelRequest:
+    words: RedactedTexts, system: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (),
+    *, cacheable: bool = False,
+) -> ModelRequest:  # fmt: skip
     """The request for these messages. ValueError for a block that cannot be redacted."""
     asked = [number for number, message in enumerate(messages) if message["role"] == "user"]
     marked = {*asked[:1], *asked[-2:]} if cacheable else set()
@@ -505,12 +485,9 @@ def _redact_block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
     if kind == "tool_use":
         return {**block, "input": change_texts(block["input"], clean)}
     if kind == "tool_result":
-        content = block.get("content", "")
-        is_text = isinstance(content, str)
-        return {
-            **block,
-            "content": clean(content) if is_text else [_redact_block(each, clean) for each in content],
-        }
+        content, is_text = block.get("content", ""), isinstance(block.get("content", ""), str)
+        parts = clean(content) if is_text else [_redact_block(each, clean) for each in content]
+        return {**block, "content": parts}
     if kind in ("thinking", "redacted_thinking"):
         return dict(block)
     raise ValueError(f"a block of type {kind!r} is never sent: nothing can take secrets out of it")
@@ -519,12 +496,9 @@ def _redact_block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
 def _redact_descriptions(tool: Any, clean: Callable[[str], str]) -> Any:
     """A tool's definition with its descriptions redacted; the rest is code."""
     if isinstance(tool, Mapping):
-        return {
-            key: clean(item)
-            if key == "description" and isinstance(item, str)
-            else _redact_descriptions(item, clean)
-            for key, item in tool.items()
-        }
+        found = {key: _redact_descriptions(item, clean) for key, item in tool.items()}
+        text = found.get("description")
+        return {**found, "description": clean(text)} if isinstance(text, str) else found
     return [_redact_descriptions(item, clean) for item in tool] if isinstance(tool, list | tuple) else tool
 
 
@@ -649,13 +623,9 @@ class MeteredModel(ABC):
     _client: Anthropic | openai.OpenAI | None = None
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        meter: Meter,
-        *,
-        patterns: Mapping[str, str] = NO_PATTERNS,
+        self, endpoint: Endpoint, meter: Meter, *, patterns: Mapping[str, str] = NO_PATTERNS,
         timeouts: Timeouts | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._endpoint, self._meter = endpoint, meter
         self._timeouts = timeouts or (LOCAL_TIMEOUTS if endpoint.free else Timeouts())
         self._texts = RedactedTexts(patterns)
@@ -683,15 +653,9 @@ class MeteredModel(ABC):
         """Send the request and receive the complete answer. TransientFailure for what may be retried."""
 
     def ask(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        purpose: str,
-        max_tokens: int = 16_000,
-        tools: Sequence[Mapping[str, Any]] = (),
-        cacheable: bool = False,
-    ) -> Reply:
+        self, system: str, messages: Sequence[Message], *, purpose: str, max_tokens: int = 16_000,
+        tools: Sequence[Mapping[str, Any]] = (), cacheable: bool = False,
+    ) -> Reply:  # fmt: skip
         """See `Model.ask`."""
         request = build_request(self._texts, system, messages, tools, cacheable=cacheable)
         pause = self._timeouts.pause
@@ -754,9 +718,8 @@ class MeteredModel(ABC):
             except ErrorEvent as error:
                 raise event_failure(error.kind, str(error), self._endpoint) from error
             except MalformedStream as error:
-                raise TransientFailure(
-                    f"the model's endpoint sent an invalid answer: {error}", sent=True
-                ) from error
+                what = f"the model's endpoint sent an invalid answer: {error}"
+                raise TransientFailure(what, sent=True) from error
         if not answer.complete:
             raise TransientFailure("the model's answer is incomplete", sent=True)
 
@@ -834,9 +797,8 @@ class OpenAIModel(MeteredModel):
             try:
                 import openai
             except ImportError as error:
-                raise ModelUnavailable(
-                    "the provider openai needs the openai SDK", hint="pip install 'ua-memory[openai]'"
-                ) from error
+                what = "the provider openai needs the openai SDK"
+                raise ModelUnavailable(what, hint="pip install 'ua-memory[openai]'") from error
             key = self._endpoint.api_key.strip() or "none"
             self._client = openai.OpenAI(api_key=key, **self._arguments(openai))
         return self._client
@@ -916,11 +878,9 @@ class Claude(MeteredModel):
         worst = [TokenUsage(cache_write=self.estimate(r.tokens), output=max_tokens) for r in built]
         count = len(worst)
         while True:
+            how: dict[str, Any] = {"share": BATCH_PRICE, "free": self._endpoint.free}
             try:
-                free = self._endpoint.free
-                return self._meter.reserve(
-                    purpose, self.name, *worst[:count], share=BATCH_PRICE, free=free
-                ), count
+                return self._meter.reserve(purpose, self.name, *worst[:count], **how), count
             except BudgetSpent:
                 if count <= 1:
                     raise

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,10 +139,7 @@ class Ledger:
 
     def entries(self, since: datetime | None = None) -> list[Entry]:
         """Each request once, in its last state, oldest first. Malformed."""
-        found: dict[str, Entry] = {}
-        for file in self._files(since):
-            for entry in self._read(file, since):
-                found[entry.id] = entry
+        found = {entry.id: entry for file in self._files(since) for entry in self._read(file, since)}
         return [entry for entry in found.values() if since is None or entry.at >= since]
 
     def spent(self, since: datetime | None = None) -> Spent:
@@ -224,18 +222,14 @@ class Ledger:
             old.unlink(missing_ok=True)
 
     def _unreadable(self, file: Path, why: str) -> Malformed:
-        return Malformed(
-            f"the usage ledger cannot be read, so no limit can be kept and no model is called: {why}",
-            where=str(file),
-            hint=f"look at {file}; if you move it away, earlier spending is no longer counted",
-        )
+        what = f"the usage ledger cannot be read, so no limit can be kept and no model is called: {why}"
+        hint = f"look at {file}; if you move it away, earlier spending is no longer counted"
+        return Malformed(what, where=str(file), hint=hint)
 
     def _cannot_write(self, error: OSError) -> CannotWrite:
-        return CannotWrite(
-            f"the usage ledger cannot be written, so no model is called: {error.strerror}",
-            where=str(self.file),
-            hint=f"free disk space, or make it writable: {self.file.parent}",
-        )
+        what = f"the usage ledger cannot be written, so no model is called: {error.strerror}"
+        hint = f"free disk space, or make it writable: {self.file.parent}"
+        return CannotWrite(what, where=str(self.file), hint=hint)
 
 
 def parse_entry(row: Mapping[str, Any]) -> Entry:
@@ -254,10 +248,7 @@ def parse_entry(row: Mapping[str, Any]) -> Entry:
 
 
 def _total(entries: Iterable[Entry]) -> Totals:
-    total = Totals()
-    for entry in entries:
-        total = total.add(entry)
-    return total
+    return reduce(Totals.add, entries, Totals())
 
 
 def _totals_by_name(pairs: Iterable[tuple[str, Entry]]) -> dict[str, Totals]:

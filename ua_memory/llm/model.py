@@ -176,10 +176,8 @@ def blocks(message: Message) -> list[Any]:
 
 def user(*parts: str | Block) -> Message:
     """A user's message of texts and blocks, in order."""
-    return {
-        "role": "user",
-        "content": [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts],
-    }
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+    return {"role": "user", "content": content}
 
 
 @cache
@@ -206,15 +204,9 @@ class Model(Protocol):
         """Whether each answer is a run of a program, so that the first request must have all context."""
 
     def ask(
-        self,
-        system: str,
-        messages: Sequence[Message],
-        *,
-        purpose: str,
-        max_tokens: int = 16_000,
-        tools: Sequence[Mapping[str, Any]] = (),
-        cacheable: bool = False,
-    ) -> Reply:
+        self, system: str, messages: Sequence[Message], *, purpose: str, max_tokens: int = 16_000,
+        tools: Sequence[Mapping[str, Any]] = (), cacheable: bool = False,
+    ) -> Reply:  # fmt: skip
         """Send `messages` and return the complete reply.
 
         `purpose` names the work in the ledger. `tools` are definitions with `name`, `description` and

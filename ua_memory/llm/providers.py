@@ -59,9 +59,8 @@ class ModelAccess:
             yield model
             return
         own = self._store.config
-        limits = Limits(
-            own.run_tokens, own.run_usd if usd is None else min(usd, own.run_usd), own.day_tokens, own.day_usd
-        )
+        run_usd = own.run_usd if usd is None else min(usd, own.run_usd)
+        limits = Limits(own.run_tokens, run_usd, own.day_tokens, own.day_usd)
         self._store.make_state()
         meter = Meter(Ledger(self._store.bank.local), limits, self._store.now)
         with PROVIDERS[model.provider](model, meter, patterns=own.redact) as opened:
@@ -72,12 +71,9 @@ class ModelAccess:
         began = time.monotonic()
         with self.open(endpoint) as model:
             assert model is not None, "an endpoint opens"
-            reply = model.ask(
-                "You are asked whether you can be reached.",
-                [user("Say in one short sentence that you can.")],
-                purpose="test",
-                max_tokens=2_000,
-            )
+            asked = [user("Say in one short sentence that you can.")]
+            system = "You are asked whether you can be reached."
+            reply = model.ask(system, asked, purpose="test", max_tokens=2_000)
         cost = estimate_of(endpoint, reply.usage.prompt, [reply.usage])
         return ModelTrial(endpoint.provider, reply, time.monotonic() - began, cost)
 

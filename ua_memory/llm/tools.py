@@ -173,18 +173,10 @@ class Bounds:
 
 
 def run_tools(
-    model: Model,
-    system: str,
-    messages: Sequence[Message],
-    tools: Mapping[str, Tool],
-    *,
-    purpose: str,
-    bounds: Bounds | None = None,
-    max_tokens: int = 16_000,
-    on_reply: Callable[[Reply], None] | None = None,
-    one_shot: bool = False,
-    reminder: str = "",
-) -> Outcome:
+    model: Model, system: str, messages: Sequence[Message], tools: Mapping[str, Tool], *, purpose: str,
+    bounds: Bounds | None = None, max_tokens: int = 16_000, on_reply: Callable[[Reply], None] | None = None,
+    one_shot: bool = False, reminder: str = "",
+) -> Outcome:  # fmt: skip
     """Ask until the model calls no more tools, or with `one_shot` until it has called some. `on_reply` gets
     each reply before its calls are carried out. A model that only talks is given the `reminder` and asked
     once more, unless it says `done` and the reminder offers that."""
@@ -242,9 +234,8 @@ class Outcome:
         if self.ended in (None, "done"):
             return self
         what = _ENDED_TEXT[self.ended].format(turns=self.turns, calls=self.calls)
-        raise ModelMisbehaved(
-            f"the model {what}; none of it was saved", hint="try again, or another UA_MEMORY_MODEL"
-        )
+        hint = "try again, or another UA_MEMORY_MODEL"
+        raise ModelMisbehaved(f"the model {what}; none of it was saved", hint=hint)
 
     def add(self, reply: Reply) -> None:
         """Add a reply, carry out its calls, and decide whether the conversation has ended."""

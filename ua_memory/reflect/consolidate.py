@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from ua_memory.errors import (
     BudgetSpent,
@@ -392,10 +393,8 @@ class Observations:
         self, *, model: ModelOrEndpoint = None, limit: int | None = None, batch_api: bool = False
     ) -> Preview:
         """What a run would do and cost. Writes and sends nothing."""
-        run = ConsolidationRun(
-            self._store, door=self._door, limit=limit, batch_api=batch_api, clean=self._store.redacted
-        )  # fmt: skip
-        return preview(run, model)
+        how: dict[str, Any] = {"door": self._door, "clean": self._store.redacted}
+        return preview(ConsolidationRun(self._store, limit=limit, batch_api=batch_api, **how), model)
 
     def list(
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False

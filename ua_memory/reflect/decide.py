@@ -99,10 +99,8 @@ class Answers:
 
 def _answer_from_row(row: Mapping[str, Any]) -> BatchOutcome | None:
     try:
-        operations = [
-            from_row(Operation, {**each, "proofs": [*map(tuple, each["proofs"])]})
-            for each in row["operations"]
-        ]
+        rows = ({**each, "proofs": [*map(tuple, each["proofs"])]} for each in row["operations"])
+        operations = [from_row(Operation, each) for each in rows]
         return from_row(BatchOutcome, {**row, "operations": operations})
     except (ValueError, KeyError, TypeError):
         return None
@@ -194,8 +192,8 @@ def plan(frame: int, chars: int, facts: int) -> tuple[int, int]:
     for groups in range(1, max(1, chars // LEAST_PORTION, least) + 1):
         begins = frame + chars // groups
         for turns in range(1, PORTIONS + 1):
-            size = chars // (groups * turns)
             parts = groups * turns
+            size = chars // parts
             few = facts <= PORTION_FACTS * parts if size >= LEAST_PORTION else parts == least
             if parts > 1 and not (few and size <= MOST_PORTION and (begins <= BEGINNING_CHARS or turns == 1)):
                 continue
@@ -306,10 +304,9 @@ class ObservationDraft:
             # A new wording may name what the old one named.
             evidence = (*old.evidence, old.text) if old else ()
             scope = scope_of(facts[0]) if facts else ""
-            named = (*evidence, *(text for fact in facts for text in (fact.text, day_of(fact))))
-            self.changed[operation.observation] = KnownObservation(
-                operation.observation, operation.text, scope, evidence=named
-            )
+            evidence += tuple(text for fact in facts for text in (fact.text, day_of(fact)))
+            made = KnownObservation(operation.observation, operation.text, scope, evidence=evidence)
+            self.changed[made.name] = made
 
 
 class Decider:
@@ -412,9 +409,8 @@ class Decider:
         self.usage += outcome.usage
         if not answer.answered:
             outcome.require_done()
-            raise ModelMisbehaved(
-                "the model said something, and decided nothing", hint="another UA_MEMORY_MODEL"
-            )
+            what = "the model said something, and decided nothing"
+            raise ModelMisbehaved(what, hint="another UA_MEMORY_MODEL")
         known = {belief.name: belief for belief in group.beliefs.values()}
         for operation in answer.accepted:
             self.overlay.add(operation, known, [answer.by_mark[each] for each, _ in operation.proofs])
@@ -463,9 +459,8 @@ class _DecideTool:
         again, self.answered = self.answered, True
         self.refused = refused  # only those of the second time
         if refused and not again:
-            raise ToolError(
-                f"not taken: {'; '.join(refused)}. All else is. Send only these again, put right, or none."
-            )
+            rest = "All else is. Send only these again, put right, or none."
+            raise ToolError(f"not taken: {'; '.join(refused)}. {rest}")
         return "taken"
 
     def _accept(self, given: Mapping[str, Any]) -> str:

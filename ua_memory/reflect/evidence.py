@@ -181,11 +181,10 @@ class EvidenceCollector:
         text = self._clean(getattr(record, "text", "") or getattr(record, "value", ""))
         if layer == "models":
             return self._from_model(text, record)
-        about = ", ".join(filter(None, (day, "note")))
-        made = EvidencePiece(
-            0, "facts", text, record.place, None, day, day, "person", about=about, record=record
-        )
-        return replace(made, proofs=(made.citation,), more_words=_trail(record))
+        return EvidencePiece(
+            0, "facts", text, record.place, None, day, day, "person", about=f"{day}, note" if day else "note",
+            proofs=(record.place.citation,), more_words=_trail(record), record=record,
+        )  # fmt: skip
 
     def _from_observation(self, record: Observation) -> EvidencePiece:
         known = self._view_of(record)
@@ -370,9 +369,8 @@ def check_answer(
     if found and not cites and not faults:
         faults.append("no sentence cites a number")
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip()
-    return CheckedAnswer(
-        body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_FAULTS], tuple(dict.fromkeys(cut))
-    )
+    found_faults = tuple(dict.fromkeys(faults))[:_MOST_FAULTS]
+    return CheckedAnswer(body, tuple(cites), found_faults, tuple(dict.fromkeys(cut)))
 
 
 def sentences(line: str) -> Iterator[AnswerSentence]:
@@ -433,15 +431,14 @@ def _faults(
     mine = [pieces[n] for n in one.cites if n in pieces]
     denies = not found or _DENIAL.search(one.bare) is not None
     missing = unsupported_claims(one.bare, mine or whole, [question] if denies else ())
+    numbers = ", ".join(f"[{piece.number}]" for piece in mine)
     if missing:
-        where = ", ".join(f"[{piece.number}]" for piece in mine) or "nothing that you cite"
-        wrong.append(
-            f"“{_shorten(one.bare)}”: {', '.join(missing)} {'is not in ' if mine else 'is in '}{where}"
-        )
+        where = f"is not in {numbers}" if mine else "is in nothing that you cite"
+        wrong.append(f"“{_shorten(one.bare)}”: {', '.join(missing)} {where}")
     elif found and not one.cites and not denies and not _is_covered(one.bare, whole, question):
         wrong.append(f"“{_shorten(one.bare)}” cites nothing")
     elif found and mine and (why := _why_unsupported(one.bare, _all_words(mine), question, denies=denies)):
-        wrong.append(f"“{_shorten(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} {why}")
+        wrong.append(f"“{_shorten(one.bare)}”: {numbers} {why}")
     stale = [piece.number for piece in mine if piece.stale]
     if stale and len(stale) == len(mine) and not set(stale) <= set(checked):
         wrong.append(f"[{stale[0]}] is stale: read {stale[0]} first, or cite a fact beside it")

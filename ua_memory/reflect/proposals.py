@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
-from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.errors import Malformed, Usage
 from ua_memory.git.repository import MACHINE, REQUESTED_OPS
 from ua_memory.knowledge import observations
 from ua_memory.knowledge.observations import (
@@ -26,7 +26,7 @@ from ua_memory.knowledge.observations import (
     scope_of,
     sources,
 )
-from ua_memory.knowledge.statements import by_ref, ensure_id, name_of, new_id, resolve_link
+from ua_memory.knowledge.statements import by_ref, ensure_id, name_of, new_id, read_files, resolve_link
 from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
 from ua_memory.store.draft import Draft
@@ -76,11 +76,9 @@ class Operation:
 
 
 def check_proposal(
-    given: Mapping[str, Any],
-    facts: Mapping[str, tuple[str, Fact]],
-    beliefs: Mapping[str, KnownObservation],
+    given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]], beliefs: Mapping[str, KnownObservation],
     new: str,
-) -> Operation:
+) -> Operation:  # fmt: skip
     """Check a proposal and return it as an operation. RefusedProposal. `facts` are (mark, fact) by label,
     `beliefs` the current observations by label; `new` is the name for an observation that is created."""
     do, text = given["do"], " ".join(given.get("text", "").split())
@@ -129,11 +127,9 @@ def _check_proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]
 
 
 def _check_text(
-    text: str,
-    proofs: Sequence[tuple[Fact, str]],
-    about: KnownObservation | None,
+    text: str, proofs: Sequence[tuple[Fact, str]], about: KnownObservation | None,
     beliefs: Mapping[str, KnownObservation],
-) -> None:
+) -> None:  # fmt: skip
     if about and about.by_person:
         raise RefusedProposal("a person worded this observation: strengthen it, or create another")
     same = next((label for label, b in beliefs.items() if b.text.casefold() == text.casefold()), None)
@@ -316,8 +312,7 @@ class OperationApplier:
                 self._apply(operation)
             except (Malformed, Usage, KeyError) as error:
                 self._roll_back(files)
-                changed = "a fact or observation changed meanwhile"
-                what = error.what if isinstance(error, Malformed | Usage) else changed
+                what = getattr(error, "what", "a fact or observation changed meanwhile")
                 name = operation.text or operation.observation
                 self.notes.append(f"left out: {operation.do} {name}: {what}"[:300])
 
@@ -364,10 +359,10 @@ class OperationApplier:
             self.held.append(operation)
             return
         if operation.do == "retire":
-            fact, quote = self._fact_with_id(operation.proofs[0][0]), operation.proofs[0][1]
-            self._retire(
-                old, f'"{quote}" {fields.link_to(self.draft.link_name(fact.place.path), str(fact.id))}'
-            )
+            mark, quote = operation.proofs[0]
+            fact = self._fact_with_id(mark)
+            link = fields.link_to(self.draft.link_name(fact.place.path), str(fact.id))
+            self._retire(old, f'"{quote}" {link}')
             return
         after = observations.merge(self.draft, old, others, self.by_id, today=self.today)
         self.spare -= len(others)
@@ -467,9 +462,8 @@ class ComparedStatement:
 
 def comparable(fact: Fact) -> ComparedStatement:
     """A fact, prepared for comparison."""
-    return ComparedStatement(
-        fact.text, scope_of(fact), day_of(fact), fact.heading.session or fact.place.path, fact
-    )
+    source = fact.heading.session or fact.place.path
+    return ComparedStatement(fact.text, scope_of(fact), day_of(fact), source, fact)
 
 
 def overlap(one: ComparedStatement, other: ComparedStatement) -> float:
@@ -736,18 +730,14 @@ def observations_by_person(store: Store, live: Iterable[Observation]) -> frozens
 def _wordings_by_person(store: Store) -> Iterator[tuple[str, str]]:
     """The id and text of each observation whose text a person has changed, on disk or in a commit."""
     changed = [path for path in store.survey().changed if path.startswith(f"{FOLDER}/")]
-    yield from _changed_texts(
-        _texts((path, store.history.read("HEAD", path)) for path in changed),
-        _texts((path, _current_text(store, path)) for path in changed),
-    )
+    before = _texts((path, store.history.read("HEAD", path)) for path in changed)
+    yield from _changed_texts(before, _texts(read_files(store, changed)))
     for done in store.history.log([FOLDER]):
         if done.author != MACHINE[0] and done.trailer("Memory-Op") not in REQUESTED_OPS:
             paths = [path for path in done.paths if path.startswith(f"{FOLDER}/")]
-            before = store.history.read_all([(f"{done.id}^", path) for path in paths])
-            after = store.history.read_all([(done.id, path) for path in paths])
-            yield from _changed_texts(
-                _texts(zip(paths, before, strict=True)), _texts(zip(paths, after, strict=True))
-            )
+            sides = ([(revision, path) for path in paths] for revision in (f"{done.id}^", done.id))
+            files = (zip(paths, store.history.read_all(side), strict=True) for side in sides)
+            yield from _changed_texts(*map(_texts, files))
 
 
 def _changed_texts(before: _Texts, after: _Texts) -> Iterator[tuple[str, str]]:
@@ -757,10 +747,3 @@ def _changed_texts(before: _Texts, after: _Texts) -> Iterator[tuple[str, str]]:
 def _texts(files: Iterable[tuple[str, bytes | None]]) -> _Texts:
     found = (document.parse(data, path).of(Observation) for path, data in files if data)
     return {one.id: one.text for each in found for one in each if one.id}
-
-
-def _current_text(store: Store, path: str) -> bytes | None:
-    try:
-        return store.truth(path)
-    except NotFound:
-        return None

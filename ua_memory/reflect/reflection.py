@@ -135,10 +135,8 @@ def write_opinions(
         for one in proposals:
             grounds = [(p.record, "") for p in one.because if isinstance(p.record, Fact | Observation)]
             if one.before is None:
-                kind, confidence = one.kind or "opinion", one.confidence or 0.0
-                after = knowledge_opinions.form(
-                    draft, one.text, grounds, kind=kind, confidence=confidence, day=day
-                )
+                how: dict[str, Any] = {"kind": one.kind or "opinion", "confidence": one.confidence or 0.0}
+                after = knowledge_opinions.form(draft, one.text, grounds, **how, day=day)
             elif one.change == "drop":
                 after = knowledge_opinions.drop(draft, one.before, one.why, day)
             else:
@@ -403,14 +401,12 @@ class ReflectRun:
             sections.append(f"## {TITLES[layer]}\n{rows}")
             self.shown |= {piece.number for piece in pieces}
         if models_only:
-            self.path.append(
-                ReflectStep("held_back", "a fresh mental model speaks of all that was asked", by="ours")
-            )
-        if self.asked.there:
-            rows = "\n".join(
-                f"- ^{one.id} ({one.kind}, {one.confidence or 0:g}): {one.text}" for one in self.asked.there
-            )
-            sections.append(f"## What you thought before (no evidence, never cited)\n{rows}")
+            why = "a fresh mental model speaks of all that was asked"
+            self.path.append(ReflectStep("held_back", why, by="ours"))
+        if there := self.asked.there:
+            opinions = (f"- ^{one.id} ({one.kind}, {one.confidence or 0:g}): {one.text}" for one in there)
+            title = "What you thought before (no evidence, never cited)"
+            sections.append("\n".join([f"## {title}", *opinions]))
         asked = [
             "The mental models seem to have it; search on only where they do not." if models_only else "",
             f"Context of the question: {self.asked.context}" if self.asked.context else "",
@@ -466,22 +462,18 @@ class ReflectRun:
             self.must_answer = "no more searches in this run: answer now, with what you have"
 
     def _search_tool(self, layer: Layer, given: Mapping[str, Any]) -> str:
-        above = [each for each in LAYERS if [*LAYERS].index(each) < [*LAYERS].index(layer)]
-        missing = [_SEARCH_TOOL[each] for each in above if each not in self.searched]
-        if missing:
-            self._refuse(_SEARCH_TOOL[layer], given["query"], f"{missing[0]} comes first")
-        if self.must_answer:
-            self._refuse(_SEARCH_TOOL[layer], given["query"], self.must_answer)
+        above = [*LAYERS][: [*LAYERS].index(layer)]
+        missing = [f"{_SEARCH_TOOL[each]} comes first" for each in above if each not in self.searched]
+        if why := missing[0] if missing else self.must_answer:
+            self._refuse(_SEARCH_TOOL[layer], given["query"], why)
         pieces = self._search_layer(layer, given["query"], "model")
         self.searched.add(layer)
         return self._show(pieces)
 
     def _read(self, given: Mapping[str, Any]) -> str:
         number = given["number"]
-        if number not in self.found.pieces:
-            self._refuse("read", str(number), f"nothing is numbered {number}")
-        if self.must_answer:
-            self._refuse("read", str(number), self.must_answer)
+        if why := self.must_answer if number in self.found.pieces else f"nothing is numbered {number}":
+            self._refuse("read", str(number), why)
         pieces = self.found.related(number)
         self.checked.add(number)
         self._record("read", self.found.pieces[number].citation, pieces)
@@ -500,9 +492,8 @@ class ReflectRun:
 
     def _answer(self, given: Mapping[str, Any]) -> str:
         if not given["found"] and "facts" not in self.searched:
-            self._refuse(
-                "answer", "", "search_observations and search_facts before you say that it is not there"
-            )
+            why = "search_observations and search_facts before you say that it is not there"
+            self._refuse("answer", "", why)
         faults = self.check(given["text"], given["found"], given["confidence"], given)
         if faults and "answer" not in self.refused:
             self.refused.add("answer")
@@ -550,10 +541,8 @@ class ReflectRun:
             data = shape.read(given.get("data"))
             wrong = schema_errors(data, shape.schema)
         if wrong and "data" in self.refused:
-            raise ModelMisbehaved(
-                f"the model's structured answer does not fit the schema: {wrong[0]}",
-                hint="try again, or a simpler schema",
-            )
+            what = f"the model's structured answer does not fit the schema: {wrong[0]}"
+            raise ModelMisbehaved(what, hint="try again, or a simpler schema")
         if wrong:
             self.refused.add("data")
             raise ToolError("data: " + "; ".join(wrong))
@@ -732,10 +721,8 @@ class Directives:
             if rule and rule in there:
                 raise Usage("this directive already exists", where=SETTINGS)
             if number is None and len(there) >= MOST_DIRECTIVES:
-                raise Usage(
-                    f"there are already {MOST_DIRECTIVES} directives, the maximum",
-                    hint="ua-memory directives delete N",
-                )
+                what = f"there are already {MOST_DIRECTIVES} directives, the maximum"
+                raise Usage(what, hint="ua-memory directives delete N")
             what = "add" if number is None else "change" if rule else "remove"
             draft.subject = f"directives: {what} {number or len(there) + 1}"
 

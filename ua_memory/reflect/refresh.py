@@ -30,7 +30,7 @@ from ua_memory.knowledge.facts import FindEqual, Provenance
 from ua_memory.knowledge.pages import P, PageChange
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
-from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint, prompt, user
+from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
@@ -169,11 +169,9 @@ def statements_of_hits(store: Store, hits: Iterable[Any], own: str) -> tuple[Sco
             records = document.parse(store.truth(item.path), item.path).records
             files[item.path] = {r.place.line: r for r in records if isinstance(r, (Fact, Observation))}
         record = files[item.path].get(item.line)
-        if record is None or record.retired or (isinstance(record, Observation) and not record.id):
+        if record is None or record.retired or item.untrusted:
             continue
-        if item.untrusted:
-            continue
-        if isinstance(record, Fact) and record.trail == own:
+        if record.trail == own if isinstance(record, Fact) else not record.id:
             continue
         if hit.match >= LEAST_SCORE and len(found) < MOST_EVIDENCE:
             found.append((record, hit.match))
@@ -382,11 +380,8 @@ def staleness_of(
 def line_exists(store: Store, name: str) -> bool:
     """Whether `path#texthash` is still in its file."""
     path, _, said = name.rpartition("#")
-    try:
-        facts = document.parse(store.truth(path), path).of(Fact)
-    except NotFound:
-        return False
-    return any(document.texthash(fact.text) == said and not fact.retired for fact in facts)
+    there = (document.parse(data, path).of(Fact) for _, data in statements.read_files(store, [path]))
+    return any(document.texthash(f.text) == said and not f.retired for facts in there for f in facts)
 
 
 # -- who wrote what ------------------------------------------------------------------------------------
@@ -514,19 +509,15 @@ def write_with_model(
 ) -> PageDraft:
     """Have a model edit the page. Raises what the model raises; the page editor must then be discarded."""
     edits = _EditTools(editor, evidence)
-    opening: list[Message] = [
-        user(opening_message(editor, question, evidence, clean), "Bring the page up to date.")
-    ]
+    opening = user(opening_message(editor, question, evidence, clean), "Bring the page up to date.")
     outcome = run_tools(
-        model, prompt("refresh"), opening, edits.tools(), purpose="refresh", bounds=BOUNDS,
+        model, prompt("refresh"), [opening], edits.tools(), purpose="refresh", bounds=BOUNDS,
         max_tokens=LONGEST_ANSWER, reminder=_REMINDER,
     )  # fmt: skip
     edits.result.usage += outcome.usage
     if outcome.talked and not outcome.says_done:
-        raise ModelMisbehaved(
-            "the model only talked about the page; none of it was saved",
-            hint="try again, or another UA_MEMORY_MODEL",
-        )
+        what = "the model only talked about the page; none of it was saved"
+        raise ModelMisbehaved(what, hint="try again, or another UA_MEMORY_MODEL")
     outcome.require_done()
     return edits.finish()
 
@@ -693,8 +684,7 @@ def list_evidence(editor: PageEditor, evidence: Sequence[Evidence], question: st
 
 def _by_day(each: Evidence) -> tuple[str, str, int]:
     """Sort key of facts: by day, those without one last, then by place."""
-    place = each.record.place
-    return each.day or "undated", place.path, place.line
+    return each.day or "undated", each.record.place.path, each.record.place.line
 
 
 def _answering(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
@@ -727,9 +717,8 @@ def _without_duplicates(wanted: Sequence[Evidence], listed: Sequence[Evidence]) 
         own = ComparedStatement(each.text, "")
         if each.record.ref in proved or any(says_the_same(own, one) for one in listed_statements):
             continue
-        twin = next(
-            (n for n, one in enumerate(chosen) if says_the_same(own, ComparedStatement(one.text, ""))), None
-        )
+        others = (ComparedStatement(one.text, "") for one in chosen)
+        twin = next((n for n, one in enumerate(others) if says_the_same(own, one)), None)
         if twin is None:
             chosen.append(each)
         elif each.day and _by_day(each) > _by_day(chosen[twin]):
@@ -758,13 +747,12 @@ def _update_listed_facts(editor: PageEditor, evidence: Sequence[Evidence]) -> No
 
 def _fitting(editor: PageEditor, wanted: Sequence[Evidence]) -> int:
     """How many pieces, best first, fit on the page."""
-    room, number = editor.limit - editor.size - 30, 0
-    for each in wanted:
+    room = editor.limit - editor.size - 30
+    for number, each in enumerate(wanted):
         room -= text_tokens.count(f"- {_sentence(each)}[[2026-11-21#^k7m2q9x4tb]]\n")
         if room < 0:
-            break
-        number += 1
-    return number
+            return number
+    return len(wanted)
 
 
 def _section(editor: PageEditor, title: str) -> str:
@@ -1127,9 +1115,8 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     elif evidence:
         written = write_with_model(refresher.model, editor, model.name, evidence, refresher.store.redacted)
     named = refresher.store.link_names.renew()
-    new = editor.data(
-        {e.number: fields.link_to(named(e.record.place.path), e.record.id or NEW_ID) for e in evidence}
-    )
+    links = {e.number: fields.link_to(named(e.record.place.path), e.record.id or NEW_ID) for e in evidence}
+    new = editor.data(links)
     by = refresher.model.name if refresher.model else ""
     return Proposal(
         model, by, unified_file_diff(path, data, new), len(evidence), tuple(written.refused), tuple(notes),
@@ -1267,9 +1254,8 @@ class MentalModels(_PageFiles[MentalModel]):
         """Change a mental model. NotFound, Usage."""
         changes = {} if name is None else {"name": pages.check_line(name, "name")}
         text = None if body is None else pages.check_body(body)
-        return pages.update(
-            self._store, "model", id, changes, text, self._door, pages.require_person(by_person)
-        )
+        pages.require_person(by_person)
+        return pages.update(self._store, "model", id, changes, text, self._door, by_person)
 
     def propose(self, id: str, *, model: ModelOrEndpoint = None) -> Proposal:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's

@@ -69,24 +69,18 @@ class BodyUnit:
     @property
     def words(self) -> str:
         """The text on one line, without bullet and callout marks."""
-        rows = self.text.split("\n")
-        if self.is_callout:
-            rows = rows[1:]
-        rows = [row.strip().removeprefix(">").strip() for row in rows]
-        text = " ".join(rows)
+        rows = self.text.split("\n")[self.is_callout :]
+        text = " ".join(row.strip().removeprefix(">").strip() for row in rows)
         return _BULLET.sub("", text.strip(), count=1) if self.shape is BlockShape.ITEM else text
 
     @property
     def sentences(self) -> list[CitedSentence]:
         """The cited sentences."""
-        return [
-            CitedSentence(
-                match["text"].strip(),
-                tuple(each.ref for each in fields.citations(match["links"])),
-                match[0].strip(),
-            )
-            for match in _CITED.finditer(self.words)
-        ]
+        found = []
+        for match in _CITED.finditer(self.words):
+            ids = tuple(each.ref for each in fields.citations(match["links"]))
+            found.append(CitedSentence(match["text"].strip(), ids, match[0].strip()))
+        return found
 
     @property
     def uncited_text(self) -> str:
@@ -110,9 +104,7 @@ def escape_line(text: str) -> str:
 
 def uncited_sentences(unit: BodyUnit) -> list[str]:
     """The sentences of a unit, without citations."""
-    text = "\n".join(
-        part for part in re.split(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", unit.words)
-    )
+    text = re.sub(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", "\n", unit.words)
     rows = (_BETWEEN_SENTENCES.split(row) for row in text.split("\n"))
     return [said.strip() for row in rows for said in row if any(map(str.isalnum, said))]
 
@@ -174,9 +166,8 @@ class PageEditor:
 
     def cited_numbers(self) -> set[int]:
         """The numbers of the evidence that our text cites."""
-        return {
-            int(m[1]) for unit in self.units if unit.owner == "ours" for m in PLACEHOLDER.finditer(unit.text)
-        }
+        ours = (unit.text for unit in self.units if unit.owner == "ours")
+        return {int(match[1]) for text in ours for match in PLACEHOLDER.finditer(text)}
 
     @property
     def size(self) -> int:
@@ -277,9 +268,7 @@ class PageEditor:
         if before:
             before.raw += b"" if before.raw.endswith(b"\n") else self.newline
             made.gap = before.gap if after else b""
-            before.gap = (
-                self._gap_between(before, made) if after else before.gap or self._gap_between(before, made)
-            )
+            before.gap = (b"" if after else before.gap) or self._gap_between(before, made)
         elif not self.head.endswith((b"\n\n", b"\n\r\n")) and self.head:
             self.head += (b"" if self.head.endswith(b"\n") else self.newline) + self.newline
         if after and not made.gap:

@@ -59,14 +59,12 @@ def first_kept(messages: Sequence[Message], budget: int) -> int:
     """Index of the first message to keep. The messages from it on fit the budget, and each tool result has
     its call. The last exchange is always kept."""
     begins = [n for n, message in enumerate(messages) if _may_be_first(message)]
-    left = budget
-    best = begins[-1] if begins else 0
+    best, left = begins[-1] if begins else 0, budget
     for n in range(len(messages) - 1, -1, -1):
         left -= count_message_tokens([messages[n]])
         if left < 0:
             break
-        if n in begins:
-            best = min(best, n)
+        best = min(best, n) if n in begins else best
     return best
 
 

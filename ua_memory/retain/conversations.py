@@ -87,10 +87,8 @@ class Conversations:
     ) -> Flush:  # fmt: skip
         """Queue a transcript's new turns durably if a flush is due; flush nothing. `model` is the one that
         will read them."""
-        if not self._store.config.enabled:
-            return Flush(notes=(DISABLED_NOTE,))
-        if transcript is None:
-            return Flush()
+        if transcript is None or not self._store.config.enabled:
+            return Flush(notes=() if self._store.config.enabled else (DISABLED_NOTE,))
         flusher = self.flusher(for_model=bool(model))
         return flusher.queue_transcript(transcript, client=client, session=session, force=force)[0]
 
@@ -125,14 +123,9 @@ class Conversations:
         return replace(result, preview=preview, redacted=redacted), cost
 
     def flush_turns(
-        self,
-        session: Session,
-        turns: Sequence[Turn],
-        *,
-        size: int | None = None,
-        model: ModelOrEndpoint = None,
-        recalled: Sequence[str] = (),
-    ) -> FlushedSession | None:
+        self, session: Session, turns: Sequence[Turn], *, size: int | None = None,
+        model: ModelOrEndpoint = None, recalled: Sequence[str] = (),
+    ) -> FlushedSession | None:  # fmt: skip
         """Flush the turns of a program's own conversation; they are queued first. None if nothing is new, or
         if flushes are disabled. `recalled` has the lines of recalled memory that the program was given."""
         if not self._store.config.enabled:
@@ -179,9 +172,8 @@ class Conversations:
 
     def search_lines(self, query: str) -> Sequence[str]:
         """One line for each hit of a query, as the sub-agent may read it."""
-        hits = self._search(query, limit=8).hits
         rows = []
-        for hit in hits:
+        for hit in self._search(query, limit=8).hits:
             warning = f" (untrusted, {hit.item.origin})" if hit.item.untrusted else ""
             words = " ".join(hit.snippet.split())
             rows.append(noise.sanitize(f"{hit.item.day or hit.item.path}{warning}: {words}"))

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from io import BytesIO
@@ -66,7 +67,7 @@ def find(store: Store, document_id: str) -> KnownDocument:
     """The document with this id, wherever in the folder its file is, or a new one. Malformed if a header
     cannot be read."""
     wanted = document_id.encode("utf-8", "replace")
-    paths = sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/"))
+    paths = _paths(store)
     for path in paths:
         try:
             data = store.read(path)
@@ -102,12 +103,9 @@ def put(
     if item.append:
         names = list(dict.fromkeys((*known.chunks, *names)))
     if len(names) > MOST_CHUNKS:
-        raise TooLarge(
-            f"{len(names)} chunks; a document has at most {MOST_CHUNKS}", hint="split the document"
-        )
-    path, data = known.path, draft.read(known.path)
-    if not data:
-        data = _new_file(item, heading)
+        what = f"{len(names)} chunks; a document has at most {MOST_CHUNKS}"
+        raise TooLarge(what, hint="split the document")
+    path, data = known.path, draft.read(known.path) or _new_file(item, heading)
     before = markdown_document.parse(data, path)
     ours = _written_facts(store, path)
     sections = list(_sections(data))
@@ -118,17 +116,13 @@ def put(
             _strip_chunk(section, before.of(Fact), ours, removed, reuse, done)
     _insert_chunks(draft, sections, names, {c.name: c for c in chunks}, extracted, reuse, done, path, data)
     data = b"".join(line for section in sections for line in section.lines)
-    changes: dict[str, Any] = {
-        "source": item.source or None,
-        "mode": None if item.mode == "concise" else item.mode,
-    }
-    changes |= {"written": f"{item.at:%Y-%m-%d}", "chunks": names}
+    changes: dict[str, Any] = {"source": item.source} if item.source else {}
+    changes["mode"] = None if item.mode == "concise" else item.mode
+    changes |= {"written": f"{item.at:%Y-%m-%d}"} | ({"chunks": names} if names else {})
     if item.metadata:  # of one key the new value counts
         keys = tuple(f"{tag.partition(':')[0]}:" for tag in item.metadata)
         changes["tags"] = [*(tag for tag in before.tags if not tag.startswith(keys)), *item.metadata]
-    data = markdown_document.set_front(
-        data, {key: value for key, value in changes.items() if value or key == "mode"}
-    )
+    data = markdown_document.set_front(data, changes)
     draft.write(path, data, removes=[*removed, *before.of(SourceDocument)])
     after = {fact.id: fact for fact in markdown_document.parse(draft.read(path), path).of(Fact)}
     done.removed = [fact for fact in removed if fact.id not in after]
@@ -140,11 +134,15 @@ def put(
 def list_documents(store: Store) -> list[tuple[SourceDocument, tuple[str, ...], int]]:
     """All documents, by their paths, each with its tags and how many facts it has."""
     found = []
-    for path in sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/")):
+    for path in _paths(store):
         document = markdown_document.parse(store.truth(path), path)
-        facts = len(document.of(Fact))
-        found += [(one, document.tags, facts) for one in document.of(SourceDocument)]
+        count = len(document.of(Fact))
+        found += [(one, document.tags, count) for one in document.of(SourceDocument)]
     return found
+
+
+def _paths(store: Store) -> list[str]:
+    return sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/"))
 
 
 def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> Upsert:
@@ -152,8 +150,7 @@ def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> U
     it."""
     done = put(store, draft, known, item, "", (), {})
     rest = markdown_document.parse(draft.read(known.path), known.path)
-    headings = (line for line in rest.lines[rest.front_end :] if line.strip())
-    if not any(not line.startswith("#") for line in headings):
+    if all(line.startswith("#") for line in rest.lines[rest.front_end :] if line.strip()):
         draft.delete(known.path)
     return done
 
@@ -214,8 +211,8 @@ def _strip_chunk(
                 out |= set(range(fact.place.line, fact.place.end + 1))
             else:
                 done.kept.append(fact.text)
-    rest = [line for n, line in enumerate(section.lines, section.first) if n not in out]
-    rest = [line for line in rest if not _CHUNK_MARK.match(line)]
+    left = (line for n, line in enumerate(section.lines, section.first) if n not in out)
+    rest = [line for line in left if not _CHUNK_MARK.match(line)]
     in_use = any(line.strip() and not _HEADING.match(line) for line in rest)
     section.lines, section.name = rest if in_use else [], ""
 
@@ -261,11 +258,8 @@ def _insert_chunks(
 
 def _is_ours(section: _Section) -> bool:
     """Whether a section has a heading of ours, which names the client that its facts are from."""
-    return any(
-        facts.heading_of(line.decode("utf-8", "replace").strip()).client
-        for line in section.lines
-        if line.startswith(b"## ")
-    )
+    headings = (line.decode("utf-8", "replace") for line in section.lines if line.startswith(b"## "))
+    return any(facts.heading_of(heading.strip()).client for heading in headings)
 
 
 def _chunk_lines(
@@ -381,9 +375,8 @@ def read(store: Store, path: Path) -> tuple[str, str, datetime]:
     path = path.resolve()
     check_outside_bank(store, path)
     if path.is_dir():
-        raise Usage(
-            "a folder is not a file", where=str(path), hint=f"name its files, or: ua-memory watch add {path}"
-        )
+        hint = f"name its files, or: ua-memory watch add {path}"
+        raise Usage("a folder is not a file", where=str(path), hint=hint)
     try:
         with discovery.open_regular(path) as file:
             data, saved = file.read(MOST_BYTES + 1), os.fstat(file.fileno()).st_mtime
@@ -406,10 +399,7 @@ def check_outside_bank(store: Store, path: Path) -> None:
 
 def _written_at(path: Path, saved: float, now: datetime) -> datetime:
     """The day in the file's name, else the time it was last saved; never later than now."""
-    named = DATED.search(path.stem)
-    if named:
-        try:
+    if named := DATED.search(path.stem):
+        with suppress(ValueError):
             return min(now, datetime.fromisoformat(f"{named[1]}T12:00").replace(tzinfo=now.tzinfo))
-        except ValueError:
-            pass
     return min(now, datetime.fromtimestamp(saved, now.tzinfo))

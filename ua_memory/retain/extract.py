@@ -270,12 +270,11 @@ def _blocks(text: str) -> Iterator[_Block]:
             assert marker
             nested = len(line) - len(line.lstrip()) > 1
             open_block = _Block(line[marker.end() :], one_line(marker[0]), nested, heading, lead)
+        elif kind == "prose" and open_block:
+            open_block.text += "\n" + line
         elif kind == "prose":
-            if open_block:
-                open_block.text += "\n" + line
-            else:
-                lead = ""
-                open_block = _Block(line.strip(), "", False, heading, lead)
+            lead = ""
+            open_block = _Block(line.strip(), "", False, heading, lead)
     if open_block:
         yield open_block
 
@@ -318,9 +317,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         counts = following and (following[0] == "de" or foreign_dates.is_month(following[0]))
         if _ABBREVIATION_END.search(before) or (counts and _ORDINAL.search(before)):
             continue
-        if stop.start() - start < _LONGEST_ASIDE and hidden.count("(", start, stop.end()) > hidden.count(
-            ")", start, stop.end()
-        ):
+        so_far = hidden[start : stop.end()]
+        if stop.start() - start < _LONGEST_ASIDE and so_far.count("(") > so_far.count(")"):
             continue
         yield start, stop.end()
         start = stop.end()
@@ -433,8 +431,7 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
     small = text.lower()
     seen = (name for name, cue in cues().items() if cue.pattern.search(text if cue.cased else small))
     found = dict.fromkeys(seen, 1.0)
-    words = len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
-    above = f"{sentence.heading} {sentence.lead}"
+    words, above = _length(text), f"{sentence.heading} {sentence.lead}"
     opens = sentence.index == 0 and not sentence.is_item
     holding = {
         "bias": True,
@@ -498,9 +495,7 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
     if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
-    if CUT_OFF.search(text):
-        return False
-    if not (person or sentence.is_complete or sentence.marker):
+    if CUT_OFF.search(text) or not (person or sentence.is_complete or sentence.marker):
         return False
     bare = _CODE_LIKE.sub(" ", text)
     spoken = [word for word in (words if _UNSPACED.search(text) else bare.split()) if word[:1].isalpha()]
@@ -564,13 +559,9 @@ def _question_in(said: Sequence[Sentence]) -> str:
     if any(redaction.names_secret(one.text) for one in said) or (said and said[-1].is_item and not asked):
         return ""
     said = said[: asked[-1] + 1] if asked else said
-    text = said[-1].text if said else ""
-    if (
-        len(said) > 1
-        and _length(text) < _SHORT_QUESTION
-        and (said[-2].text.endswith(_ASKS) or not said[-2].is_item)
-    ):
-        text = f"{said[-2].text} {text}"
+    text, before = said[-1].text if said else "", said[-2] if len(said) > 1 else None
+    if before and _length(text) < _SHORT_QUESTION and (before.text.endswith(_ASKS) or not before.is_item):
+        text = f"{before.text} {text}"
     return text if len(text) <= _LONGEST_QUESTION and _length(text) >= _SHORT_QUESTION - 1 else ""
 
 
@@ -580,9 +571,8 @@ def _length(text: str) -> int:
 
 
 def _asks_what(question: str) -> bool:
-    return (
-        question.endswith(_ASKS) and bool(_ASKS_WHAT.search(question)) and not _ASKS_NOTHING.search(question)
-    )
+    asks = question.endswith(_ASKS) and not _ASKS_NOTHING.search(question)
+    return asks and bool(_ASKS_WHAT.search(question))
 
 
 def _answer_score(question: str, text: str) -> Score | None:
@@ -658,12 +648,9 @@ _HASHTAG = late(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
 
 
 def extract(
-    turns: Iterable[Turn],
-    *,
-    zone: tzinfo | None = None,
-    most: int = MOST_STATEMENTS,
+    turns: Iterable[Turn], *, zone: tzinfo | None = None, most: int = MOST_STATEMENTS,
     likely: float | None = None,
-) -> list[Candidate]:
+) -> list[Candidate]:  # fmt: skip
     """The statements of these turns that are worth keeping, at most `most`, in the order in which they were
     said.
 
@@ -801,7 +788,8 @@ class Extraction:
                 and common >= _SAME_WORDS * short
                 and common >= 0.5 * long
                 and not _differ_in_number_and_subject(said, other.terms)
-                and not _differ_in_names(named, set(other.candidate.entities))
+                # Each has a name that the other lacks: what Martin likes, Marvin may like too.
+                and not (named - {*other.candidate.entities} and {*other.candidate.entities} - named)
             )
             text = other.candidate.text
             same = same or _updates(other, said, about, changes) or _differ_in_typo(text, candidate.text)
@@ -838,11 +826,6 @@ def _answer_apart(one: str, other: str) -> bool:
     """Whether two statements answer different questions: staging and production may have the same port."""
     asked = [terms(text[: at.start()]) for text in (one, other) if (at := ANSWERED.search(text))]
     return len(asked) == 2 and bool(asked[0] - asked[1] and asked[1] - asked[0])
-
-
-def _differ_in_names(some: set[str], others: set[str]) -> bool:
-    """Whether each has a name that the other lacks: what Martin likes, Marvin may like too."""
-    return bool(some - others and others - some)
 
 
 def _differ_in_typo(one: str, other: str) -> bool:
@@ -1062,13 +1045,14 @@ _PROPOSES = late(
 def _assistant_context(turn: Turn, following: Turn | None) -> Context:
     """The context of an assistant's turn, seen from the turn after it."""
     closing = following is None or following.role != "tool" or turn.summary
+    answer = following.text if following and following.role == "person" else ""
     return Context(
         person=False,
         closing=closing,
         final=following is None,
         proposal=closing and bool(_PROPOSES.search(turn.text[-300:])),
-        refused=bool(following and following.role == "person" and _REFUSAL.match(following.text)),
-        confirmed=bool(following and following.role == "person" and _CONFIRMS.match(following.text)),
+        refused=bool(_REFUSAL.match(answer)),
+        confirmed=bool(_CONFIRMS.match(answer)),
     )
 
 
@@ -1098,10 +1082,8 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     scored = [*_worthy_facts(said), *(fact for one in said for fact in _list_facts(one))]
     more = islice((fact for one in said for fact in _specific_facts(one)), max(FEW_FACTS - len(scored), 0))
     every = [*scored, *more]
-    found = [(_position(chunk.text, fact), fact) for fact in [*_short_text(said, every)] or every]
-    found.sort(key=lambda each: each[0])
-    tagged = (_tag(fact, brief) for fact in _without_repetitions(fact for _, fact in found))
-    return ExtractedChunk(tuple(tagged))
+    found = sorted([*_short_text(said, every)] or every, key=lambda fact: _position(chunk.text, fact))
+    return ExtractedChunk(tuple(_tag(fact, brief) for fact in _without_repetitions(found)))
 
 
 def _worthy_facts(parts: Sequence[TextPart]) -> Iterator[Fact]:
@@ -1174,7 +1156,7 @@ def _table_rows(text: str) -> Iterator[tuple[str, str, str]]:
         above = line
 
 
-def _without_repetitions(facts: Iterator[Fact]) -> Iterator[Fact]:
+def _without_repetitions(facts: Iterable[Fact]) -> Iterator[Fact]:
     """Each statement once, without those that are part of another."""
     kept: list[tuple[frozenset[str], Fact]] = []
     for fact in facts:
@@ -1191,10 +1173,6 @@ def _tag(fact: Fact, brief: TextContext) -> Fact:
     return replace(fact, tags=tuple(dict.fromkeys((*brief.tags, *fact.tags))))
 
 
-def _quote_of(fact: Fact) -> str:
-    return fact.quotes[0].text if fact.quotes else fact.text
-
-
 def _position(text: str, fact: Fact) -> int:
-    flat = one_line(text)
-    return flat.find(one_line(_quote_of(fact))) % (len(flat) + 1)
+    flat, quote = one_line(text), fact.quotes[0].text if fact.quotes else fact.text
+    return flat.find(one_line(quote)) % (len(flat) + 1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, Literal
 
 from ua_memory.knowledge.entities import EntityRecords
@@ -218,8 +218,10 @@ def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
             start, end = date.fromisoformat(reading.start), date.fromisoformat(reading.end)
             passed = end <= said and not re.search(r"\d{4}|last|this", match[0])
             if passed and _is_upcoming(match, start, said):
-                day = end - start == timedelta(days=1)
-                start, end = (_days_or_year_later(each, 7 if day else 0) for each in (start, end))
+                if end - start == timedelta(days=1):
+                    start, end = start + timedelta(days=7), end + timedelta(days=7)
+                else:
+                    start, end = (each.replace(year=each.year + 1, day=1) for each in (start, end))
             yield start, end
 
 
@@ -248,11 +250,6 @@ def _is_upcoming(match: re.Match[str], start: date, said: date) -> bool:
     tense = text_calendar.tense(match.string, match.start(), match.end())
     alone = tense == "" and (_FUTURE.search(sentence) or (said - start).days > 183)
     return tense in ("ahead", "open") or bool(alone)
-
-
-def _days_or_year_later(day: date, days: int) -> date:
-    """The day so many days later, or for 0 the first of its month a year later."""
-    return day + timedelta(days) if days else day.replace(year=day.year + 1, day=1)
 
 
 def _first_and_end(when: str) -> tuple[date, date] | None:
@@ -339,11 +336,8 @@ def _parts(text: str) -> Iterator[str]:
     if not text.strip():
         return
     places = [each for each in _cut_points(text) if EDGE_CHUNK <= each[0] <= len(text) - EDGE_CHUNK]
-    ends = [*_local_maxima(places), len(text)]
-    start = 0
-    for end in ends:
+    for start, end in pairwise((0, *_local_maxima(places), len(text))):
         yield from _bounded_parts(text[start:end])
-        start = end
 
 
 def _local_maxima(places: Sequence[_CutPoint]) -> Iterator[int]:
@@ -498,10 +492,8 @@ class ChunkExtractor:
         self._size += 2 * len(text)  # an answer is about as long as what it is about
         last = self._messages[-1] if self._messages else None
         if last and last["role"] == "user":
-            return [
-                *self._messages[:-1],
-                {"role": "user", "content": [*last["content"], *user(text)["content"]]},
-            ]
+            content = [*last["content"], *user(text)["content"]]
+            return [*self._messages[:-1], {"role": "user", "content": content}]
         return [*self._messages, user(text)]
 
     def _reset(self) -> None:
@@ -515,13 +507,8 @@ class ChunkExtractor:
         at = min(breaks, key=lambda place: abs(place - middle), default=middle)
         if len(chunk.text) < SMALLEST_SPLIT or not 0 < at < len(chunk.text):
             outcome.require_done()
-        halves = (chunk.text[:at], chunk.text[at:])
-        one, other = (
-            self.extract(replace(chunk, text=half, name=chunk_name(half)))
-            if half.strip()
-            else ExtractedChunk()
-            for half in halves
-        )
+        halves = (replace(chunk, text=t, name=chunk_name(t)) for t in (chunk.text[:at], chunk.text[at:]))
+        one, other = (self.extract(half) if half.text.strip() else ExtractedChunk() for half in halves)
         offset = len(one.facts)
         causes = {**one.causes, **{n + offset: m + offset for n, m in other.causes.items()}}
         return ExtractedChunk(
@@ -552,14 +539,11 @@ class _ExtractionTools:
         self.called = True
         places: dict[int, int] = {}
         for number, one in enumerate(given["facts"], 1):
-            fact = self._to_fact(one)
-            if fact is None:
-                continue
-            places[number] = len(self._facts)
-            cause = places.get(one.get("cause", 0)) if one.get("cause", 0) < number else None
-            if cause is not None:
-                self._causes[len(self._facts)] = cause
-            self._facts.append(fact)
+            if fact := self._to_fact(one):
+                if (cause := places.get(one.get("cause", 0))) is not None:
+                    self._causes[len(self._facts)] = cause
+                places[number] = len(self._facts)
+                self._facts.append(fact)
         return f"kept {len(self._facts)}"
 
     def _describe(self, given: Mapping[str, Any]) -> str:

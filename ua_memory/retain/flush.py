@@ -113,7 +113,10 @@ def read_transcript(
         whose = replace(whose, session=next((turn.id for turn in ledger.with_chained_ids(reading)), ""))
     _ = Provenance(store.now(), whose.client, "agent", ledger.short_id(whose.session) or None).heading
     state = _measure_context(store, whose, reading)
-    result = Flush(state, whose, was_read=force or state.is_due, notes=tuple(_threshold_notes(store)))
+    wanted, window = store.config.truncation_threshold, store.config.context_window
+    beyond = f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
+    notes = (beyond,) if wanted > window and wanted != Config().truncation_threshold else ()
+    result = Flush(state, whose, was_read=force or state.is_due, notes=notes)
     if not result.was_read:
         return result, ()
     read_to, undone = ledger.read_ids(store, whose, with_facts=force and modelled)
@@ -126,14 +129,8 @@ def read_transcript(
         known = read_to if read_to or force else ledger.ids_of_other_sessions(store, whose)
         reading = reading.after(ledger.base_ids(known)) if known else reading
         turns = list(ledger.without_captured(reading, known, reading.reached))
-    notes = (*result.notes, *undone_notes, *_reading_notes(reading))
+    notes = (*notes, *undone_notes, *_reading_notes(reading))
     return replace(result, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
-
-
-def _threshold_notes(store: Store) -> Iterator[str]:
-    wanted, window = store.config.truncation_threshold, store.config.context_window
-    if wanted > window and wanted != Config().truncation_threshold:
-        yield f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
 
 
 def _measure_context(store: Store, session: Session, reading: TranscriptReading) -> FlushDue:
@@ -290,8 +287,12 @@ class FlushWriter:
             draft.facts = [f"^{fact.id}" for fact in every]
             read = ", read again" if self.rereading else ""
             draft.subject = f"flush: {self._summary()} from {session.client}{read}"
-        if proposed.unread:
-            self.notes.append(self._unread_note(by, {turn.id for turn in proposed.unread}))
+        if unread := {turn.id for turn in proposed.unread}:
+            fate = "they stay unread" if self.rereading else "the speakers' own sentences were kept of these"
+            self.notes.append(
+                f"{by} made no valid call for {len(unread)} of {len(turns)} turns; {fate} "
+                "(another UA_MEMORY_MODEL would do better)"
+            )
         now = partial(knowledge_facts.find_committed, self.store)
         placed = tuple(now(fact) for fact, _ in self.placed)
         return FlushedSession(
@@ -362,13 +363,6 @@ class FlushWriter:
             self.core.append(knowledge_core.put(self.store, draft, edit.name, edit.value, expect=edit.read))
         except (ChangedOnDisk, Malformed, TooLarge, Usage) as error:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
-
-    def _unread_note(self, by: str, unread_ids: set[str]) -> str:
-        outcome = "they stay unread" if self.rereading else "the speakers' own sentences were kept of these"
-        return (
-            f"{by} made no valid call for {len(unread_ids)} of {len(self.entry.turns)} turns; {outcome} "
-            "(another UA_MEMORY_MODEL would do better)"
-        )
 
     def _summary(self) -> str:
         parts = [counted(len(self.placed), "fact")]
@@ -549,17 +543,14 @@ class Flusher:
                 return None
             read_to, _ = ledger.read_ids(self.store, entry.session, with_facts=self.model is not None)
             unread = ledger.unread_turns(entry.turns, read_to)
-            fresh = [*self._filter_again(unread)]
+            # By the current settings, which may have changed since they were queued.
+            fresh = [*filter_turns(unread, self.store.config)]
+            if self.store.config.redact:
+                fresh = [replace(turn, text=self._redact(turn.text)) for turn in fresh]
             session_file = self._save_session(entry.session, fresh)
             flushed = self._flush_turns(replace(entry, turns=tuple(fresh)), session_file) if fresh else None
             self.queue.remove_turns(key, {turn.id for turn in entry.turns})
             return flushed
-
-    def _filter_again(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """The turns filtered and redacted by the current settings, which may have changed since they were
-        queued."""
-        for turn in filter_turns(turns, self.store.config):
-            yield replace(turn, text=self._redact(turn.text)) if self.store.config.redact else turn
 
     def _flush_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"

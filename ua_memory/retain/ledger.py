@@ -172,13 +172,12 @@ def _write_mark(draft: Draft, path: str, row: int, text: str) -> None:
     data = draft.read(path)
     lines = markdown_document.parse(data, path).lines
     below = lines[row] if row < len(lines) else ""
+    mark = [printer.through_line(text)]
     if below.startswith(f"<!-- through: {text.rpartition('/')[0]}/") and "," not in below:
-        draft.write(
-            path,
-            markdown_lines.replace_lines(data, Place(path, row + 1, row + 1), [printer.through_line(text)]),
-        )
+        data = markdown_lines.replace_lines(data, Place(path, row + 1, row + 1), mark)
     else:
-        draft.write(path, markdown_lines.insert_after(data, row, [printer.through_line(text)]))
+        data = markdown_lines.insert_after(data, row, mark)
+    draft.write(path, data)
 
 
 def _escape(text: str) -> str:

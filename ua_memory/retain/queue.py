@@ -121,10 +121,9 @@ def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
     for row in rows:
         if "failed" in row:
             own = found.content_failures + bool(row.get("own"))
-            again = datetime.fromisoformat(row["again"]) if row.get("again") else None
-            found = Attempts(found.count + 1, own, row["failed"], again)
+            found = Attempts(found.count + 1, own, row["failed"], parse_time(row.get("again")))
         elif "begun" in row:
-            found = Attempts(found.count, found.content_failures, found.reason, found.retry_at, started=True)
+            found = replace(found, started=True)
         elif "revived" in row:
             found = Attempts(found.count, 0, found.reason)
     return found
@@ -622,10 +621,9 @@ class TextQueue(TurnQueue):
 
     def _parse_entry(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         try:
-            row = next((row["item"] for row in rows if "item" in row), None)
-            if row is None:
+            if not (found := [row["item"] for row in rows if "item" in row]):
                 raise ValueError("it does not say which text it is about")
-            item = from_row(TextItem, row)
+            item = from_row(TextItem, found[0])
             put = next(row for row in rows if "put" in row)
             since = parse_time(put["put"])
             return QueueEntry(

@@ -186,12 +186,9 @@ class Retainer:
 
     def context_of(self, item: TextItem) -> TextContext:
         """The context of a text."""
-        zone = self.store.now().tzinfo
-        mission = item.mission or self.store.config.mission
+        at, mission = item.at.astimezone(self.store.now().tzinfo), item.mission or self.store.config.mission
         title = item.document_id.replace("\\", "/").rpartition("/")[2]
-        return TextContext(
-            item.at.astimezone(zone), item.mode, title, item.context, mission, item.instructions, item.tags
-        )
+        return TextContext(at, item.mode, title, item.context, mission, item.instructions, item.tags)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -223,13 +220,10 @@ class Retainer:
     def _write_to_log(
         self, draft: Draft, item: TextItem, extracted: Mapping[str, ExtractedChunk], for_model: bool
     ) -> RetainResult:
-        at, heading = (item.at.astimezone(self.store.now().tzinfo), _heading_origin(item.origin, for_model))
+        at, heading = item.at.astimezone(self.store.now().tzinfo), _heading_origin(item.origin, for_model)
         where = (*item.said_in, *item.metadata)
         said = Provenance(at, item.client or "retain", heading, item.session or None, where)
-        equal = self.lookup()
-        new: list[Fact] = []
-        again: list[Fact] = []
-        notes: list[str] = []
+        equal, new, again, notes = self.lookup(), list[Fact](), list[Fact](), list[str]()
         for one in extracted.values():
             placed: dict[int, Fact] = {}
             for n, fact in enumerate(one.facts):
@@ -243,7 +237,7 @@ class Retainer:
                     continue
                 (again if seen else new).append(placed[n])
         draft.trailers[TEXT_TRAILER] = [self._hash(item)]
-        path = new[0].place.path if new else again[0].place.path if again else ""
+        path = next((fact.place.path for fact in (*new, *again)), "")
         draft.subject = f"retain: {_summary(new, again)}{f' into {path}' if path else ''}"
         return RetainResult(item, path, facts=tuple(new), seen_again=tuple(again), notes=tuple(notes))
 

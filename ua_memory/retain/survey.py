@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -399,9 +400,8 @@ def watched_files(path: Path) -> Iterator[tuple[str, Stamp]]:
                 found = file.lstat()
             except OSError:
                 continue
-            if not file.is_symlink() and found.st_size <= MOST_BYTES:
-                count += 1
-                if count > MOST_FILES:
+            if not stat.S_ISLNK(found.st_mode) and found.st_size <= MOST_BYTES:
+                if (count := count + 1) > MOST_FILES:
                     what = f"more than {MOST_FILES:,} files"
                     raise TooLarge(what, where=str(path), hint="watch folders within it")
                 yield str(file), _stamp(found)
@@ -413,20 +413,11 @@ def find_changes(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges
     path = Path(one.path)
     if not path.exists():
         return WatchedChanges({}, missing=True)
-    now = store.now().timestamp()
-    ready: dict[str, Stamp] = {}
-    young = []
-    there = set()
-    for name, stamp in watched_files(path):
-        there.add(name)
-        known = one.files.get(name)
-        if known is not None and known.stamp == stamp and not known.gone:
-            continue
-        age = now - stamp[0] / 1e9
-        if 0 <= age < quiet:
-            young.append(name)
-        else:
-            ready[name] = stamp
+    now, there = store.now().timestamp(), dict(watched_files(path))
+    known = {name: file.stamp for name, file in one.files.items() if not file.gone}
+    new = {name: stamp for name, stamp in there.items() if known.get(name) != stamp}
+    young = {name: None for name, (saved, _) in new.items() if 0 <= now - saved / 1e9 < quiet}
+    ready = {name: stamp for name, stamp in new.items() if name not in young}
     return WatchedChanges(ready, tuple(young), tuple(name for name in one.files if name not in there))
 
 

@@ -81,13 +81,9 @@ def compose_commits(draft: Draft, when: datetime, request: str, person: Person) 
 
 
 def edit_commit(
-    disk: Mapping[str, bytes | None],
-    in_head: Mapping[str, bytes | None],
-    when: datetime,
-    author: tuple[str, str],
-    *,
-    naming: bool = True,
-) -> Commit:
+    disk: Mapping[str, bytes | None], in_head: Mapping[str, bytes | None], when: datetime,
+    author: tuple[str, str], *, naming: bool = True,
+) -> Commit:  # fmt: skip
     """A commit of a person's hand edits: `disk` and `in_head` are {path: bytes} after and before.
 
     With `naming` its trailers name the new facts.

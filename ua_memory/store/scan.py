@@ -186,13 +186,9 @@ def diff_to_head(root: Path, paths: Iterable[str], blobs: Blobs, tree: Mapping[s
 
 
 def held_files(
-    bank: Bank,
-    history: History,
-    changed: Mapping[str, int],
-    mine: Mapping[str, str],
-    few: int,
+    bank: Bank, history: History, changed: Mapping[str, int], mine: Mapping[str, str], few: int,
     owed: Mapping[str, bytes | None],
-) -> dict[str, str]:
+) -> dict[str, str]:  # fmt: skip
     """{path: blob id in HEAD} of the changed files whose records disappeared all at once."""
     words = {path for path in changed if path != SETTINGS}
     if not words & mine.keys():

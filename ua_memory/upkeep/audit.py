@@ -119,9 +119,8 @@ def file_changes(
 ) -> list[StatementChange]:  # fmt: skip
     """The changes between two contents of a file, by line; without what is `forgotten`."""
     if path == SETTINGS:
-        was, now = (
-            None if data is None else masked(data.decode("utf-8", "replace")) for data in (before, after)
-        )
+        texts = (data if data is None else data.decode("utf-8", "replace") for data in (before, after))
+        was, now = (None if text is None else masked(text) for text in texts)
         return [StatementChange(path, 1, "settings", None, was, now)] if was != now else []
     sides = [_excerpts(data, path, forgotten) for data in (before, after)]
     old, new = ([one[0] for one in side] for side in sides)
@@ -439,11 +438,11 @@ def _history_problems(store: Store) -> Iterator[Problem]:
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
     except GitFailed as error:
         yield Problem(str(store.bank.git_dir), 1, error.what)
-    else:
-        try:
-            store.history.require_branch()
-        except GitFailed as error:
-            yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.hint}")
+        return
+    try:
+        store.history.require_branch()
+    except GitFailed as error:
+        yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.hint}")
 
 
 def newest_revision(store: Store) -> tuple[Revision | None, str]:

@@ -97,9 +97,8 @@ def unreadable_turns(store: Store) -> list[tuple[Path, str]]:
     """(file, key) of the queue's records that have unreadable lines."""
     found = []
     for file in sorted(store.bank.pending.glob("turns-*.jsonl")):
-        whole = file.read_bytes()
-        lines = whole.split(b"\n")[:-1]  # an unfinished last line is a killed writer's
-        if not all(_is_row(line) for line in lines):
+        lines = file.read_bytes().split(b"\n")[:-1]  # an unfinished last line is a killed writer's
+        if not all(map(_is_row, lines)):
             found.append((file, file.name[len("turns-") : -len(".jsonl")]))
     return found
 
@@ -130,11 +129,9 @@ def _remote(store: Store) -> tuple[str, str] | None:
 
 def refetch_hint(store: Store) -> str:
     """The hint for restoring objects that no file here has: fetch all of them again."""
-    if remote := _remote(store):
-        return f"ua-memory git fetch --refetch {remote[0]}; then ua-memory doctor --mend"
-    return (
-        "from another copy of this bank: ua-memory git fetch --refetch FOLDER; then ua-memory doctor --mend"
-    )
+    remote = _remote(store)
+    other = "" if remote else "from another copy of this bank: "
+    return f"{other}ua-memory git fetch --refetch {remote[0] if remote else 'FOLDER'}; then {DOCTOR_MEND}"
 
 
 def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]:
@@ -195,9 +192,8 @@ def repair_history(store: Store) -> None:
         store.history.set_invalid_ref_aside()
         store.history.restore_branch()
         if gone := repository.write_lost(store.history, *_recoverable_objects(store)):
-            raise GitFailed(
-                repository.missing_message(gone), where=str(store.bank.git_dir), hint=refetch_hint(store)
-            )
+            what, where = repository.missing_message(gone), str(store.bank.git_dir)
+            raise GitFailed(what, where=where, hint=refetch_hint(store))
     if not is_index_error(store):
         return
     with store.locked():
@@ -380,11 +376,10 @@ def _check_leftovers(store: Store) -> CheckResult:
     left = _leftover_files(store)
     if not left:
         return "none", ""
-    seen = f"{len(left)} from interrupted writes, such as {left[0]}"
-    if any(_is_elsewhere(store, file) for file in left):
-        return seen, DOCTOR_MEND
     why = "the history does not have its content; copy what you need, then delete it"
-    return seen, f"look at {left[0]}: {why}"
+    known = any(_is_elsewhere(store, file) for file in left)
+    seen = f"{len(left)} from interrupted writes, such as {left[0]}"
+    return seen, DOCTOR_MEND if known else f"look at {left[0]}: {why}"
 
 
 def _leftover_files(store: Store) -> list[Path]:
@@ -442,9 +437,8 @@ def _check_index(store: Store) -> CheckResult:
     found, _ = check_integrity(store)
     if not found:
         return str(index_state(store).get("state", "ready")), ""
-    if os.access(store.bank.state, os.W_OK):
-        return str(found[0]), "ua-memory index rebuild"
-    return str(found[0]), f"{store.bank.state} cannot be written; searches read the files directly"
+    shut = f"{store.bank.state} cannot be written; searches read the files directly"
+    return str(found[0]), "ua-memory index rebuild" if os.access(store.bank.state, os.W_OK) else shut
 
 
 def _delete_index(store: Store) -> None:
@@ -547,10 +541,8 @@ def _row_differences(store: Store, db: sqlite3.Connection, tell: Progress | None
                 yield f"its record of {path} does not match the file that it read"
             settled |= _settled_names(db) if path == ENTITIES else set()
             continue
-        there = {
-            values[1]: values[1:]
-            for values in db.execute(f"SELECT {COLUMNS} FROM items WHERE path = ?", (path,))
-        }
+        rows = db.execute(f"SELECT {COLUMNS} FROM items WHERE path = ?", (path,))
+        there = {values[1]: values[1:] for values in rows}
         for key, values in made.rows.items():
             if there.pop(key, None) != values:
                 yield f"its entry for {path}:{values[4]} differs from the file"
@@ -716,10 +708,8 @@ def _run_checks(*looks: IntegrityCheck) -> IntegrityReport:
         except CheckUnavailable as why:
             unchecked.append(Problem(where, 1, f"not checked: {why}"))
         except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:  # TypeError: a row is unreadable
-            if is_damaged(error):
-                problems.append(Problem(where, 1, f"damaged: {error}"))
-            else:
-                unchecked.append(Problem(where, 1, f"not checked: {error}"))
+            found, what = (problems, "damaged") if is_damaged(error) else (unchecked, "not checked")
+            found.append(Problem(where, 1, f"{what}: {error}"))
     return IntegrityReport(problems, unchecked)
 
 

@@ -114,9 +114,8 @@ class NoteImport:
 
     def _without_forgotten(self, note: CopiedNote) -> tuple[CopiedNote, int]:
         """(the note without forgotten statements, the number of these)."""
-        data, lost = self.forgotten.filter_file(
-            note.data if note.body is None else note.body, self._free_path(note.name)
-        )
+        whole = note.data if note.body is None else note.body
+        data, lost = self.forgotten.filter_file(whole, self._free_path(note.name))
         return (replace(note, body=data), lost) if lost else (note, 0)
 
     def _update(self, note: CopiedNote, path: str, data: bytes) -> ImportedItem:
@@ -191,8 +190,7 @@ class NoteImport:
 
 def slug(name: str) -> str:
     """A name that is safe as a folder's."""
-    words = re.sub(r"[^\w.-]+", "-", name).strip("-.")
-    return words[:80] or "bank"
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "bank"
 
 
 def with_front_matter(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
@@ -201,9 +199,8 @@ def with_front_matter(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
     try:
         return markdown_document.set_front(data, keys)
     except Malformed:
-        return markdown_lines.insert_after(
-            data, 0, markdown_document.set_front(b"", keys).decode().splitlines()
-        )
+        header = markdown_document.set_front(b"", keys).decode().splitlines()
+        return markdown_lines.insert_after(data, 0, header)
 
 
 def _is_later_version(old: bytes, new: bytes) -> bool:
@@ -376,9 +373,8 @@ class RecordImport:
         for item in items:
             fact = item.record
             assert isinstance(fact, Fact)
-            yield from knowledge_facts.fact_lines(
-                replace(fact, when=None if fact.when == day else fact.when), self.draft
-            )
+            fact = replace(fact, when=None if fact.when == day else fact.when)
+            yield from knowledge_facts.fact_lines(fact, self.draft)
 
     def _belief_record(self, item: ImportedRecord) -> Observation | Opinion:
         record = item.record
@@ -512,12 +508,12 @@ def _open_index(path: Path) -> Comparison | None:
     tables = _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'", ())
     names = {str(row[0]) for row in tables or ()}
     words = "keywords only: its vectors need the model that made them"
-    if "memory_index_chunks_fts" in names:
-        return Comparison(
-            "OpenClaw", f"{path}, {words}", _openclaw(path, "memory_index_chunks_fts", _match_some)
-        )
-    if "chunks_fts" in names:
-        return Comparison("Clawdbot", f"{path}, {words}", _openclaw(path, "chunks_fts", _match_all))
+    for table, tool, match in (
+        ("memory_index_chunks_fts", "OpenClaw", _match_some),
+        ("chunks_fts", "Clawdbot", _match_all),
+    ):
+        if table in names:
+            return Comparison(tool, f"{path}, {words}", _openclaw(path, table, match))
     if "search_index" in names:
         return Comparison("basic-memory", f"{path}, {words}", _basic_memory(path))
     return None
@@ -561,11 +557,9 @@ def _openclaw(path: Path, table: str, match: Callable[[str], str]) -> Ask:
     )
 
     def ask(query: str, limit: int) -> list[OldHit]:
-        rows = _query(path, sql, (match(query), limit)) if words_of(query) else []
-        return [
-            OldHit(str(at), str(text), int(start), int(end), -rank / (1 - rank))
-            for at, text, start, end, rank in rows or ()
-        ]
+        rows = (_query(path, sql, (match(query), limit)) if words_of(query) else None) or ()
+        return [OldHit(str(at), str(text), int(line), int(end), -rank / (1 - rank))
+                for at, text, line, end, rank in rows]  # fmt: skip
 
     return ask
 
@@ -591,9 +585,8 @@ def _hindsight(url: str) -> Ask:
 
     def ask(query: str, limit: int) -> list[OldHit]:
         body = json.dumps({"query": query, "budget": "mid", "max_tokens": 2048}).encode()
-        request = urllib.request.Request(
-            f"{url.rstrip('/')}/memories/recall", body, {"Content-Type": "application/json"}
-        )
+        address, headers = f"{url.rstrip('/')}/memories/recall", {"Content-Type": "application/json"}
+        request = urllib.request.Request(address, body, headers)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
                 results = json.load(reply).get("results") or []

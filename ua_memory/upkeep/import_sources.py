@@ -199,11 +199,10 @@ def note_problems(note: CopiedNote, path: str) -> list[Problem]:
 def bank_path(path: str, day: str | None) -> str:
     """A valid path in a bank: without hidden parts and control characters, not too long, with the day before
     the name unless it has it. If it is too deep, the outer folders are dropped."""
-    parts = [_safe_part(part) for part in path.split("/") if part not in ("", ".", "..")]
-    stem = _safe_part(parts[-1][: -len(".md")])
+    *folders, name = (_safe_part(part) for part in path.split("/") if part not in ("", ".", ".."))
+    stem = _safe_part(name[: -len(".md")])
     if day and markdown_lines.day_of(f"{stem}.md") != day:
         stem = f"{day}-{stem}"
-    folders = parts[:-1]
     while sum(map(len, folders)) + len(folders) + len(stem) > _LONGEST_PATH:
         folders = folders[1:]
     return "/".join([*folders, f"{stem}.md"])
@@ -476,16 +475,13 @@ def _record(key: str, one: Json) -> ImportedRecord:
     said = _time_of(one, "mentioned_at") or _time_of(one, "event_date") or _time_of(one, "created_at")
     what, who, why = split_text(_text(one, "text"), bool(_time_of(one, "occurred_start")))
     tags = [str(tag) for tag in one.get("tags") or () if str(tag).strip() and "\n" not in str(tag)]
-    names = _names(one)
-    session = _text(one, "document_id") or None
-    block = stable_id("hindsight", key)
     if kind in BELIEFS:  # it stays a fact where nothing in the export bears it
         tags.append(kind)
     fact = Fact(
-        what, block, kind="world" if kind in ("world", *BELIEFS) else "experience",
-        when=_when(one), who=who, why=why, entities=names, tags=tuple(dict.fromkeys(tags)),
+        what, stable_id("hindsight", key), kind="world" if kind in ("world", *BELIEFS) else "experience",
+        when=_when(one), who=who, why=why, entities=_names(one), tags=tuple(dict.fromkeys(tags)),
     )  # fmt: skip
-    return ImportedRecord(fact, said, session)
+    return ImportedRecord(fact, said, _text(one, "document_id") or None)
 
 
 def split_text(text: str, dated: bool) -> tuple[str, str | None, str | None]:
@@ -535,9 +531,8 @@ def _make_belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json)
     """The observation or opinion for a memory, with its source facts as proofs."""
     fact, kind = item.record, _kind(one)
     assert isinstance(fact, Fact)
-    proofs = tuple(
-        Proof("", each.id, each.record.text.split("\n")[0][:LONGEST_PROOF].strip()) for each in sources
-    )
+    quotes = [each.record.text.split("\n")[0][:LONGEST_PROOF].strip() for each in sources]
+    proofs = tuple(Proof("", each.id, quote) for each, quote in zip(sources, quotes, strict=True))
     tags = tuple(tag for tag in fact.tags if tag != kind)
     if kind == "opinion":
         sure = one.get("confidence_score")
@@ -573,9 +568,8 @@ def _pages(objects: ExportObjects) -> tuple[tuple[MentalModel, ...], tuple[Page,
         query = _text(model, "source_query") or _text(one, "source_query") or _text(one, "name")
         pages.append(Page(_file_name(key), _text(one, "name") or key, query, _tags(model)))
         if body := _text(model, "content"):
-            bodies.append(
-                make_note(f"pages/{_file_name(key)}.md", f"# {_text(one, 'name')}\n\n{body}\n".encode(), True)
-            )
+            data = f"# {_text(one, 'name')}\n\n{body}\n".encode()
+            bodies.append(make_note(f"pages/{_file_name(key)}.md", data, True))
     models = [
         MentalModel(_file_name(key), _text(one, "name") or key, _tags(one), _text(one, "content"))
         for key, one in objects.models.items()
@@ -619,8 +613,7 @@ def read_openclaw(name: str, files: Files) -> SourceContents:
         raise Usage(what, where=name, hint=hint)
     if roots[0] == "" or len(roots) == 1:
         return _workspace(name, files_below(files, roots[0]), roots[0])
-    several = ", ".join(roots)
-    raise Usage(f"several workspaces: {several}", where=name, hint="give one of them")
+    raise Usage(f"several workspaces: {', '.join(roots)}", where=name, hint="give one of them")
 
 
 def _is_workspace(files: Files) -> bool:
@@ -639,12 +632,10 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
     if path := next((path for path in discovery.CORE_NAMES if files.get(path, b"").strip()), ""):
         core = CopiedNote(path, bank_path(path, None), files[path], None, True)
         problems = [*note_problems(core, discovery.CORE_NAMES[0]), *problems]
-    instructions = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
-    if instructions:
+    if instructions := [path for path in OPENCLAW_INSTRUCTIONS if path in files]:
         left.append(f"{', '.join(instructions)}: instructions for the agent, not memories")
-    name = root or name
     return SourceContents(
-        "openclaw", name, tuple(notes), core=core, problems=tuple(problems), left=tuple(left)
+        "openclaw", root or name, tuple(notes), core=core, problems=tuple(problems), left=tuple(left)
     )
 
 

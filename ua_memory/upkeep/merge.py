@@ -802,12 +802,9 @@ def _plan_side(
 
 
 def plan_by_tombstones(
-    texts: Mapping[str, bytes],
-    forgotten: Tombstones,
-    fresh: Collection[str],
-    ours: IsMachineWritten,
+    texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: IsMachineWritten,
     today: date,
-) -> ForgetPlan:
+) -> ForgetPlan:  # fmt: skip
     """Plan to forget what has one of these tombstones, found by id.
 
     In files that are `fresh` since the merge base also by text. The other machine saw the older files when it

@@ -25,7 +25,7 @@ from ua_memory.views.output import Screen, Styled, ago, count, fields, json_valu
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ua_memory.bench import BenchReport, Probe, ProbeFigures, ProbeRun
+    from ua_memory.bench import BenchReport, Probe, ProbeFigures, ProbeResult, ProbeRun
     from ua_memory.config import Config
     from ua_memory.git.repository import Revision
     from ua_memory.index.sync import Refresh
@@ -93,10 +93,8 @@ def show_overview(
     steps: Sequence[NextStep],
 ) -> None:  # fmt: skip
     """Print where the bank is, its number of files, its newest revision, and suggested commands."""
-    rows: list[list[Styled]] = [
-        [("Bank", "strong"), (str(root), "path")],
-        [("Files", "strong"), f"{files:,}"],
-    ]
+    rows: list[list[Styled]] = [[("Bank", "strong"), (str(root), "path")]]
+    rows.append([("Files", "strong"), f"{files:,}"])
     if newest:
         last = textwrap.shorten(last, LAST_LENGTH, placeholder=" …")
         rows.append([("Last", "strong"), f"{ago(newest.when.astimezone(now.tzinfo), now)}, {last}"])
@@ -144,14 +142,15 @@ def show_init(screen: Screen, one: NewBank) -> None:
     else:
         screen.line("Created a memory bank in ", root, ".")
         rows: list[list[Styled]] = [[(f"  {name}", "path"), FILE_PURPOSES.get(name, "")] for name in one.made]
-        where = (
-            "its own git repository" if one.status.own else f"a separate repository, in {one.status.trail}"
-        )
-        screen.rows([*rows, ["  history", where]])
+        screen.rows([*rows, ["  history", _history_text(one.status)]])
     screen.note(*one.notes)
     if one.made:
         _show_steps(screen, one.steps)
     return None
+
+
+def _history_text(found: Status) -> str:
+    return "its own git repository" if found.own else f"a separate repository, in {found.trail}"
 
 
 def _show_clone(screen: Screen, one: NewBank, done: CloneResult) -> None:
@@ -266,7 +265,7 @@ def show_status(
     pending = "\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else ""
     rows: list[tuple[str, Styled]] = [
         ("Bank", (found.root, "path")),
-        ("History", "its own git repository" if found.own else f"a separate repository, in {found.trail}"),
+        ("History", _history_text(found)),
         ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
         ("Last", _last_text(found, last, now, relative=screen.is_terminal)),
         ("Files", f"{found.files:,}"),
@@ -441,12 +440,10 @@ def _show_table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
     if not counts:
         return
     screen.heading((title, "strong"))
-    rows = list(counts.items())
+    rows, most = list(counts.items()), max(counts.values())
     shown = rows[-TABLE_ROWS:] if title == "Month" else rows[:TABLE_ROWS]
-    most = max(counts.values())
-    screen.rows(
-        [["  " + name, *screen.bar(min(number / most, 0.79))[:1], f"{number:,}"] for name, number in shown]
-    )
+    bars = (screen.bar(min(number / most, 0.79))[:1] for _, number in shown)
+    screen.rows([[f"  {name}", *bar, f"{n:,}"] for (name, n), bar in zip(shown, bars, strict=True)])
     if len(rows) > len(shown):
         screen.line((f"  and {len(rows) - len(shown)} more", "faint"))
 
@@ -548,11 +545,8 @@ def _show_bench_table(screen: Screen, report: BenchReport, figures: list[str], r
         row = report.rankings[0].rows[number]
         screen.line((row.name, "strong"), (f", {row.n:,} question{'s' if row.n > 1 else ''}", "faint"))
         for one in report.rankings:
-            said = [one.rows[number].figures[name] for name in figures]
-            texts = [
-                str(n) if name.startswith("tokens") else f"{n:.1f}"
-                for name, n in zip(figures, said, strict=True)
-            ]
+            said = [(name, one.rows[number].figures[name]) for name in figures]
+            texts = [str(n) if name.startswith("tokens") else f"{n:.1f}" for name, n in said]
             cells = [f"{cell:>{width}}" for cell, width in zip(texts, widths, strict=True)]
             screen.line(" ".join([f"{one.name:9}", *cells, f"{one.ms:>6.{2 if one.ms < 100 else 0}f}"]))
 
@@ -588,9 +582,8 @@ def show_probes(screen: Screen, run: ProbeRun) -> None:
             gone = "  no longer in the bank" if block in one.missing else ""
             screen.item("  ", (f"^{block}", "id"), f"  {_rank_text(rank)}{moved}{gone}")
             if not gone and (rank is None or rank > ANSWERED_WITHIN):
-                screen.item(
-                    "    ", (f"ua-memory search --why-not ^{block} {quote(one.probe.query)}", "faint")
-                )
+                why_not = f"ua-memory search --why-not ^{block} {quote(one.probe.query)}"
+                screen.item("    ", (why_not, "faint"))
     for name, found, style in (("Gained", run.gained, "good"), ("Lost", run.lost, "bad")):
         if found:
             screen.heading((f"{name}: {len(found)}", style))
@@ -609,24 +602,21 @@ def _rank_text(rank: int | None) -> str:
 
 def probes_json(run: ProbeRun) -> dict[str, Any]:
     """A run of the probes as JSON."""
+    lines = ((name, lambda one: one.probe.line) for name in ("gained", "lost"))
     return {
-        "probes": [
-            {
-                **json_value(one.probe),
-                "ids": [
-                    {"id": block, "rank": rank, "was": one.was.get(block) if one.was else None,
-                     "missing": block in one.missing}
-                    for block, rank in one.ranks.items()
-                ],
-                "R@5": _percent(one.share(5)), "R@10": _percent(one.share(ANSWERED_WITHIN)),
-                "change": round(100 * one.change, 1), **fields(one, "tokens", "ms"),
-            }
-            for one in run.results
-        ],
+        "probes": [_probe_json(one) for one in run.results],
         **_probe_figures_json(run.figures),
-        **fields(run, ("last", _probe_figures_json)),
-        **fields(run, *((name, lambda one: one.probe.line) for name in ("gained", "lost")), "notes"),
-    }  # fmt: skip
+        **fields(run, ("last", _probe_figures_json), *lines, "notes"),
+    }
+
+
+def _probe_json(one: ProbeResult) -> dict[str, Any]:
+    was = one.was or {}
+    ids = [{"id": block, "rank": rank, "was": was.get(block), "missing": block in one.missing}
+           for block, rank in one.ranks.items()]  # fmt: skip
+    shares = {"R@5": _percent(one.share(5)), "R@10": _percent(one.share(ANSWERED_WITHIN))}
+    more = shares | {"change": _percent(one.change)} | fields(one, "tokens", "ms")
+    return {**json_value(one.probe), "ids": ids, **more}
 
 
 def _probe_figures_json(one: ProbeFigures) -> dict[str, Any]:
@@ -650,9 +640,7 @@ def setting_rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
         if name in loaded.untrusted:
             row["untrusted"] = json_value(_without_url_password(name, loaded.untrusted[name]))
         rows.append(row | ({"env": env} if env else {}))
-    if key is None:
-        return rows
-    chosen = [row for row in rows if row["key"] == key]
+    chosen = [row for row in rows if key in (None, row["key"])]
     if not chosen:
         raise NotFound(f"unknown setting {key!r}", hint="ua-memory config lists them")
     return chosen

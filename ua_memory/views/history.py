@@ -157,9 +157,8 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
         what = f"Removed {name}" if removed else f"{OP_VERBS[logged.op]} {rest}"
         return _with_author(logged, what, logged.texts)
     if verb in SUBJECT_VERBS and thing != logged.one.subject:
-        return _with_author(
-            logged, f"{SUBJECT_VERBS[verb]} the {SUBJECT_NOUNS.get(thing, thing)} {name}", logged.texts
-        )
+        noun = SUBJECT_NOUNS.get(thing, thing)
+        return _with_author(logged, f"{SUBJECT_VERBS[verb]} the {noun} {name}", logged.texts)
     subject = rest if logged.op == "merge" else logged.one.subject
     return _with_author(logged, subject[:1].upper() + subject[1:], logged.texts)
 
@@ -291,13 +290,10 @@ def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) ->
     for kind, pieces in (("gone", plan.gone), ("revised", plan.revised), ("left", plan.left)):
         sign, style = FORGET_SIGNS[kind]
         for piece in pieces:
-            name = _piece_name(piece)
-            screen.item(
-                [(f"  {sign} ", style)], (name, "id" if piece.id else "path"), f"  {_piece_text(piece)}"
-            )
+            name = (_piece_name(piece), "id" if piece.id else "path")
+            screen.item([(f"  {sign} ", style)], name, f"  {_piece_text(piece)}")
     cleared = done.cleared
-    if cleared.pending or done.waiting:
-        names = [*cleared.pending, *(one.key for one in done.waiting)]
+    if names := [*cleared.pending, *(one.key for one in done.waiting)]:
         screen.line(f"Removed from the queue: {', '.join(names)}")
     looked = (f"{'git' if kind == 'trail' else kind} ({n})" for kind, n in done.proof.searched.items())
     screen.line(_trace_verdict(done.proof), f": searched {', '.join(looked)}.")
@@ -480,8 +476,8 @@ def _show_conflicts(screen: Screen, done: SyncResult | RestoreResult) -> None:
     for name in (what.removeprefix("## ") for what in both if what.startswith("## ")):
         how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
         screen.line((f"{name} has both versions. To resolve it: {how}", "faint"))
+    how = "Both versions of a text are in the file, one after the other: delete the wrong one."
     if "text" in both:
-        how = "Both versions of a text are in the file, one after the other: delete the wrong one."
         screen.line((how, "faint"))
     # Written or changed on one machine and forgotten on the other: print where it was, not the text.
     for lost in done.merge.dropped:
@@ -628,11 +624,9 @@ where that was not searched."""
 def secrets_json(found: Secrets) -> dict[str, Any]:
     """Secrets as JSON, without their text."""
     now, past = found
-    shape: dict[str, Any] = {"secrets": [{"path": p, "line": line, "kind": kind} for p, line, kind in now]}
-    if past is not None:
-        rows = [{"revision": r, "path": p, "line": line, "kind": kind} for r, p, line, kind in past]
-        shape["history"] = rows
-    return shape
+    secrets = [{"path": p, "line": line, "kind": kind} for p, line, kind in now]
+    rows = [{"revision": r, "path": p, "line": line, "kind": kind} for r, p, line, kind in past or ()]
+    return {"secrets": secrets} | ({} if past is None else {"history": rows})
 
 
 def show_secrets(screen: Screen, found: Secrets) -> None:
@@ -657,18 +651,15 @@ def show_secrets(screen: Screen, found: Secrets) -> None:
 
 def show_log(screen: Screen, found: list[DiaryEntry], today: date) -> None:
     """Print the diary by day."""
-    day = None
     if not found:
         screen.line("No revisions.")
-    for one in found:
-        if one.when.date() != day:
-            if day is not None:
-                screen.line()
-            day = one.when.date()
-            screen.line((output.day_title(day, today if screen.is_terminal else date.min), "strong"))
-        label: list[Styled] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
-        row: list[Styled] = [(one.sentence, "faint"), (" (undone)", "warn")] if one.undone else [one.sentence]
-        screen.item(label, *row)
+    for number, (day, entries) in enumerate(groupby(found, lambda one: one.when.date())):
+        screen.line() if number else None
+        screen.line((output.day_title(day, today if screen.is_terminal else date.min), "strong"))
+        for one in entries:
+            row: list[Styled] = [(one.sentence, "faint"), (" (undone)", "warn")]
+            label: list[Styled] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
+            screen.item(label, *(row if one.undone else [one.sentence]))
 
 
 def show_blame(screen: Screen, lines: Sequence[BlameLine], now: datetime) -> None:
@@ -688,8 +679,7 @@ def show_chain(screen: Screen, chain: Chain, now: datetime) -> None:
     """Print what a statement is based on, as a tree."""
     tree = _ChainTree(screen, now)
     for number, step in enumerate(chain.steps):
-        if number:
-            tree.screen.line()
+        screen.line() if number else None
         tree.step(step, "", "")
 
 
@@ -726,8 +716,7 @@ class _ChainTree:
         """Print a step and those below it. `lead` stands before its first line, `below` before all others."""
         links: tuple[Link, ...] = () if isinstance(step, FactStep) else step.links
         rest = below + ("│ " if links else "  ")
-        style = "strong" if not lead else ""
-        self._text(step.text, lead, below + ("│ " if links else "  ") if lead else "", style)
+        self._text(step.text, lead, rest if lead else "", "" if lead else "strong")
         if isinstance(step, FactStep):
             self._fact(step, rest)
         else:

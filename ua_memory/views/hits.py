@@ -98,9 +98,8 @@ def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> N
     if old := hit.replaces:
         text = next(iter(old.text.splitlines()), "")[:LONGEST_OLD_VALUE]
         named = (f"^{old.id}", "id") if old.id else (_location(old), "path")
-        screen.item(
-            [("   before    ", "faint")], (f"{_relative_day(old.date, today)}: {text}  ", "faint"), named
-        )
+        said = (f"{_relative_day(old.date, today)}: {text}  ", "faint")
+        screen.item([("   before    ", "faint")], said, named)
     if hit.folded:
         places = [f"^{one.id}" if one.id else _citation(one) for one in hit.folded]
         more = f" … ({len(places)})" if len(places) > SHOWN_FOLDED else ""
@@ -209,10 +208,9 @@ def show_trace(screen: Screen, found: SearchTrace) -> None:
         screen.line((_location(item), "path"), id_label(item.id))
         screen.item("  ", " ".join(item.text.split())[:LONGEST_OLD_VALUE])
     screen.line((_cause_text(found), "good" if found.cause == "shown" else "strong"))
-    if found.by:
-        screen.item(
-            "  ", (_location(found.by), "path"), f"  {' '.join(found.by.text.split())[:LONGEST_OLD_VALUE]}"
-        )
+    if by := found.by:
+        text = " ".join(by.text.split())[:LONGEST_OLD_VALUE]
+        screen.item("  ", (_location(by), "path"), f"  {text}")
     rows: list[list[Styled]] = []
     for name_, (rank, raw) in found.arms.items():
         late = f", beyond the {found.depth} that are asked for" if rank > found.depth else ""
@@ -378,13 +376,9 @@ def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
     for one in found:
         origins = ", ".join(f"{number:,} {name}" for name, number in one.origins.items())
         sessions = f", {count(one.sessions, 'session')}" if one.sessions else ""
-        bar: list[Styled] = (
-            [("▇" * max(1, round(20 * one.facts / most)), "good")] if screen.is_terminal else []
-        )
-        rows.append([
-            (one.day, "strong"), f"{date.fromisoformat(one.day):%a}", f"{one.facts:>6,}", *bar,
-            (f"{origins}{sessions}", "faint"),
-        ])  # fmt: skip
+        day: list[Styled] = [(one.day, "strong"), f"{date.fromisoformat(one.day):%a}", f"{one.facts:>6,}"]
+        bar = ("▇" * max(1, round(20 * one.facts / most)), "good")
+        rows.append([*day, *([bar] if screen.is_terminal else []), (f"{origins}{sessions}", "faint")])
     screen.rows(rows)
     if not rows:
         screen.line("No facts.")
@@ -525,19 +519,16 @@ def _show_path(screen: Screen, found: Reflection) -> None:
 
 def answer_json(found: Reflection, explain: bool) -> dict[str, Any]:
     """An answer as JSON, with `evidence` if there is no model or `explain`, with `path` if `explain`."""
-    details: dict[str, Any] = {
+    evidence = [("evidence", _evidence_json)] if explain or not found.model else []
+    step = ("what as step", "asked", "found", "tokens", "by", "said as refused?")
+    return {
         **fields(found, "question", "answered", "text"),
         "confidence": {"number": found.confidence, "word": found.level},
         **fields(found, ("citations", _evidence_json), ("based_on", len), "model?"),
         **({"structured": found.structured} if found.structured is not None else {}),
-        **fields(found, ("opinions", opinion_change_json), "usage", "notes"),
+        **fields(found, ("opinions", opinion_change_json), "usage", "notes", *evidence),
+        **(fields(found, ("path", step)) if explain else {}),
     }
-    if explain or not found.model:
-        details |= fields(found, ("evidence", _evidence_json))
-    if explain:
-        step = ("what as step", "asked", "found", "tokens", "by", "said as refused?")
-        details |= fields(found, ("path", step))
-    return details
 
 
 def _evidence_json(piece: EvidencePiece) -> dict[str, Any]:

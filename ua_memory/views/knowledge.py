@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
@@ -47,12 +47,11 @@ def show_insert(screen: Screen, done: InsertResult) -> None:
 
 def show_budgets(screen: Screen, budgets: list[Budget]) -> None:
     rows = []
-    size = 10 if screen.width >= 60 else 5
     for one in budgets:
         name = (one.name, "strong") if one.name else ("all of MEMORY.md", "faint")
-        used = f"{one.used:,} of {one.limit:,} tokens"
-        bar = screen.bar(one.used / one.limit, size)
-        rows.append([name, *bar[:-1], f"{used}" + ("  over its budget" if one.used > one.limit else "")])
+        used = f"{one.used:,} of {one.limit:,} tokens{'  over its budget' if one.used > one.limit else ''}"
+        bar = screen.bar(one.used / one.limit, 10 if screen.width >= 60 else 5)
+        rows.append([name, *bar[:-1], used])
     screen.rows(rows)
 
 
@@ -193,10 +192,8 @@ def show_opinion_result(screen: Screen, one: OpinionChange) -> None:
 def show_opinion_change(screen: Screen, one: OpinionChange) -> None:
     """Print how an opinion was formed, revised or dropped, as a diff."""
     did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
-    kind = one.after.kind
-    screen.line(
-        f"{did} {'an' if kind == 'opinion' else 'a'} {kind} (", commit_label(one.result.revision), ")"
-    )
+    kind = f"{'an' if one.after.kind == 'opinion' else 'a'} {one.after.kind}"
+    screen.line(f"{did} {kind} (", commit_label(one.result.revision), ")")
     if one.before and (one.before.text != one.after.text or one.after.retired):
         screen.item([("  - ", "removed")], *_opinion_text(one.before))
     if not one.after.retired:
@@ -263,10 +260,8 @@ def show_model(screen: Screen, one: MentalModel) -> None:
 
 def page_json(one: Page | MentalModel) -> dict[str, Any]:
     """A page or a mental model as JSON; only a page has a `query`."""
-    query = fields(one, "source_query as query") if hasattr(one, "source_query") else {}
-    return (
-        fields(one, "id", "name") | query | fields(one, "tags", "body") | output.place_json(one.place, None)
-    )
+    query = ["source_query as query"] if hasattr(one, "source_query") else []
+    return fields(one, "id", "name", *query, "tags", "body") | output.place_json(one.place, None)
 
 
 def show_page_change(screen: Screen, verb: str, done: PageChange) -> None:
@@ -433,15 +428,12 @@ def entity_summary_json(one: EntitySummary) -> dict[str, Any]:
 
 def entity_json(found: EntityDetails, limit: int) -> dict[str, Any]:
     """An entity with its newest facts as JSON."""
-    items = [*reversed(found.items)][:limit]
+    facts = ((item, {"text": item.text, "day": item.day or item.date}) for item in reversed(found.items))
     return {
         **entity_summary_json(found.known),
         "beside": [{"name": name, "count": number} for name, number in found.beside.items()],
         "timeline": [{"when": when, "count": number} for when, number in found.timeline.items()],
-        "facts": [
-            {"text": item.text, "day": item.day or item.date, **fields(item, "record", "kind", "place")}
-            for item in items
-        ],
+        "facts": [said | fields(item, "record", "kind", "place") for item, said in islice(facts, limit)],
     }
 
 
@@ -453,11 +445,10 @@ def graph_json(found: EntityGraph) -> dict[str, Any]:
 
 def show_graph(screen: Screen, found: EntityGraph) -> None:
     """Print pairs of entities, those that are mentioned together most often first."""
-    if not found.together:
+    pairs = found.together.items()
+    if not pairs:
         screen.line("No two of these names stand together.")
-    screen.rows(
-        [[(f"{n:>5}", "faint"), (one, "strong"), other] for (one, other), n in found.together.items()]
-    )
+    screen.rows([[(f"{n:>5}", "faint"), (one, "strong"), other] for (one, other), n in pairs])
 
 
 def show_decision(screen: Screen, done: EntityDecision) -> None:
@@ -575,9 +566,8 @@ def show_preview(screen: Screen, found: Preview) -> None:
     if not found.waiting and not found.taken:
         screen.line("Nothing new to consider.")
         return
-    screen.line(
-        f"{count(found.taken, 'fact')} to consider; without a model: {_change_counts(found.changes)}."
-    )
+    taken = count(found.taken, "fact")
+    screen.line(f"{taken} to consider; without a model: {_change_counts(found.changes)}.")
     styles = {"+": "added", "-": "removed", "@": "hunk"}
     for row in found.diff.splitlines():
         screen.item("", (row, styles.get(row[:1], "faint")))

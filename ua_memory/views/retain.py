@@ -354,14 +354,12 @@ def survey_json(
     done: Iterable[FlushedSession] = (), notes: Iterable[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """The sessions that were found, and the flushes made of them, as JSON."""
+    names = ("machines as leftAside", "older", "silent", ("going", ("client", "session")), "problems")
+    nothing = {"leftAside": {}, "older": 0, "silent": 0, "going": [], "problems": []}
     return {
         "dry_run": dry_run,
         "sessions": [_found_session_json(one) for one in chosen],
-        "leftAside": dict(found.machines) if found else {},
-        "older": found.older if found else 0,
-        "silent": found.silent if found else 0,
-        "going": [fields(each, "client", "session") for each in (found.going if found else ())],
-        "problems": list(found.problems) if found else [],
+        **(fields(found, *names) if found else nothing),
         "flushed": [flushed_session_json(one) for one in done],
         "notes": list(notes),
     }
@@ -463,20 +461,17 @@ def _show_next_step(screen: Screen, done: ImportResult, changed: int) -> None:
 
 def waiting_text(one: QueueEntry) -> str:
     """What waits: `12 turns`, or a text's name and length."""
-    item: TextItem | None = getattr(one, "item", None)
-    if item is None:
-        return count(len(one.turns), "turn")
-    return f"{item.document_id or 'a text'} ({count(len(item.text), 'character')})"
+    if item := one.item:
+        return f"{item.document_id or 'a text'} ({count(len(item.text), 'character')})"
+    return count(len(one.turns), "turn")
 
 
 def waiting_reason(one: QueueEntry) -> str:
     """Why an entry is still in the queue, and how to retry it."""
     if one.broken:
         return f"set aside: {one.broken}"
-    details = f"failed {count(one.attempts.count, 'time')}, last: {one.reason}"
-    if one.set_aside:
-        return f"set aside: {details}; try again: ua-memory queue retry {one.key}"
-    return details
+    said = f"failed {count(one.attempts.count, 'time')}, last: {one.reason}"
+    return f"set aside: {said}; try again: ua-memory queue retry {one.key}" if one.set_aside else said
 
 
 def show_waiting(screen: Screen, one: QueueEntry, now: datetime) -> None:
@@ -489,13 +484,13 @@ def show_waiting(screen: Screen, one: QueueEntry, now: datetime) -> None:
 
 
 def waiting_json(one: QueueEntry) -> dict[str, Any]:
-    item: TextItem | None = getattr(one, "item", None)
+    text = fields(one, "item.document_id") | {"characters": len(one.item.text)} if one.item else {}
     state = ("open as gathers?", "set_aside as aside?", "attempts.retry_at as again?")
     return {
         **fields(one, "key", "session.client", "session.session"),
         "turns": len(one.turns),
         **fields(one, "attempts.count as tries"),
-        **({**fields(item, "document_id"), "characters": len(item.text)} if item else {}),
+        **text,
         **fields(one, "since?", "reason?", "size as tokens?", *state),
     }
 

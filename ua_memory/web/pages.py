@@ -36,6 +36,8 @@ LINES, MOST_OF_FILE = 500, 60_000
 REVISIONS = 60
 NEWEST = ("log", "-n", str(REVISIONS))
 """The command for one page of the history. Other pages use the same one, since its result is cached."""
+JOBS = ("consolidate", "flush", "refresh", "sync")
+"""Operations whose last run the page of work shows."""
 FILTERS = ("kind", "tag", "source", "session", "person")
 """Filters of a list: parameters of the address and options of `ua-memory list`."""
 
@@ -115,9 +117,8 @@ def days(bank: BankPages, query: Query) -> Shown:
     about = [(row.get("when") or row.get("day") or "")[:10] for row in rows]  # `list` sorts by this
     oldest = min(sorted({each for each in about if each <= today}, reverse=True)[:DAYS], default="")
     rows = rows[: sum(each >= oldest for each in about)]
-    groups = [
-        (day, list(each)) for day, each in groupby(sorted(rows, key=_said_on, reverse=True), key=_said_on)
-    ]
+    by_day = groupby(sorted(rows, key=_said_on, reverse=True), key=_said_on)
+    groups = [(day, list(each)) for day, each in by_day]
     dated = [day for day, _ in groups if day]
     every = _counted(bank, map_start(today).isoformat(), today)
     given = options(query)
@@ -348,10 +349,8 @@ def revision(bank: BankPages, query: Query) -> Shown:
 
 def work(bank: BankPages, _query: Query) -> Shown:
     """The queue, the last runs and their cost. Checks whose time grows with the bank are in `health`."""
-    last = {
-        op: bank.ask("log", "--op", op, "-n", "1", fails=False).get("revisions", [])
-        for op in ("consolidate", "flush", "refresh", "sync")
-    }
+    runs = ((op, bank.ask("log", "--op", op, "-n", "1", fails=False)) for op in JOBS)
+    last = {op: run.get("revisions", []) for op, run in runs}
     waiting = bank.ask("queue", "list", fails=False).get("waiting", [])
     cost = bank.ask("stats", "--cost", fails=False)
     return shown(bank, "work.html", "status", "--quick", waiting=waiting, last=last, cost=cost)

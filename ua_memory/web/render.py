@@ -194,9 +194,8 @@ def heat_map(days: Iterable[Mapping[str, Any]], today: str) -> dict[str, Any]:
         day = start + timedelta(n)
         many, week = facts.get(day.isoformat(), 0), n // 7
         level = math.ceil(4 * math.log1p(many) / math.log1p(most)) if many else 0
-        squares.append(
-            {"x": 12 * week, "y": 12 * (n % 7) + 14, "day": day.isoformat(), "facts": many, "level": level}
-        )
+        place = {"x": 12 * week, "y": 12 * (n % 7) + 14}
+        squares.append({**place, "day": day.isoformat(), "facts": many, "level": level})
         if day.day == 1:
             months.append({"x": 12 * week, "name": f"{day:%b}"})
     return {"squares": squares, "months": months, "width": 12 * WEEKS}
@@ -247,6 +246,9 @@ def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -
     return order
 
 
+_FILE_HEADERS = ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename")
+
+
 def hunks(diff: str) -> list[dict[str, Any]]:
     """Split a unified diff by file: {path, lines: (kind, text)}; kind is add, remove, at or same."""
     found: list[dict[str, Any]] = []
@@ -254,9 +256,7 @@ def hunks(diff: str) -> list[dict[str, Any]]:
     for line in diff.split("\n"):
         if line.startswith(begin):
             found.append({"path": line.removeprefix("--- a/").rpartition(" b/")[2], "lines": []})
-        elif found and not line.startswith(
-            ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename")
-        ):
+        elif found and not line.startswith(_FILE_HEADERS):
             kind = {"+": "add", "-": "remove", "@": "at"}.get(line[:1], "same")
             found[-1]["lines"].append((kind, line))
     return found
