@@ -373,14 +373,12 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
 
 def _check_row(file: Path, row: Mapping[str, Any]) -> None:
     name, size = row["name"], row["bytes"]
-    inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
-    inside = inside or bool(MEMBER.fullmatch(name))
-    if not inside:
+    in_bank = name.startswith(FILES) and is_truth(name.removeprefix(FILES))
+    if not (name == BUNDLE or in_bank or MEMBER.fullmatch(name)):
         raise _invalid(file, f"{name[:200]!r} is not a file of a bank")
-    most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
     if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):
         raise _invalid(file, "its manifest cannot be read")
-    if size > most:
+    if size > (most := MOST_BUNDLE if name == BUNDLE else MAX_FILE):
         raise TooLarge(f"{name[:200]!r} is larger than {most >> 20} MB", where=str(file))
 
 

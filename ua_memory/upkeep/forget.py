@@ -191,9 +191,8 @@ def word_targets(texts: Mapping[str, bytes], items: Iterable[IndexItem], query: 
         if item.path in texts:
             found += _span_targets(item.path, texts[item.path], f"{item.line}-{item.end}", prose_only=True)
     found = list({each.place: each for each in found}.values())
-    lines = {
-        path: markdown_document.parse(texts[path], path).lines for path in {each.place.path for each in found}
-    }
+    paths = {each.place.path for each in found}
+    lines = {path: markdown_document.parse(texts[path], path).lines for path in paths}
     said = ["\n".join(lines[at.path][at.line - 1 : at.end]) for at in (each.place for each in found)]
     return [each for each, is_meant in zip(found, index_words.matching(query, said), strict=True) if is_meant]
 
@@ -618,11 +617,11 @@ class ForgetPlanner:
     def _edit_file(self, path: str) -> FileEdits:
         edits = FileEdits(path, self.texts[path], self.document(path))
         taken: set[int] = set()
-        for record in edits.document.records:
-            if isinstance(record, (Fact, Observation, Opinion, Entity, Tombstone)):
-                taken.update(range(record.place.line, record.place.end + 1))
-        for place in (place for place in self.gone if place.path == path):
+        gone = [place for place in self.gone if place.path == path]
+        for place in gone:
             edits.drop(place.line, place.end)
+        kinds = (Fact, Observation, Opinion, Entity, Tombstone)
+        for place in (*gone, *(each.place for each in edits.document.records if isinstance(each, kinds))):
             taken.update(range(place.line, place.end + 1))
         for record in edits.document.statements:
             if record.place not in self.gone:
@@ -671,23 +670,16 @@ class ForgetPlanner:
         """An observation or opinion without its removed proofs, and the names, tags and dates that only they
         support."""
         rests = trust.proofs_of(record)
-        kept = tuple(
-            replace(proof, quote="") if proof.quote and self.has_removed_text(proof.quote) else proof
-            for proof in rests
-            if not self.is_removed(proof)
-        )
+        left = (proof for proof in rests if not self.is_removed(proof))
+        kept = tuple(replace(p, quote="") if self.has_removed_text(p.quote) else p for p in left)
         lost = [proof.ref for proof in rests if self.is_removed(proof)]
         names = self._supported_values(record.entities, "entities", lost, kept, record.text)
         tags = self._supported_values(record.tags, "tags", lost, kept, record.text)
         if isinstance(record, Opinion):
             return replace(record, because=kept, entities=names, tags=tags)
-        stay = [proof.ref for proof in kept]
-        was = tuple(
-            each
-            for each in record.was
-            if not self.has_removed_text(each.text)
-            and not (lost and self.is_ungrounded(each.text, stay, lost))
-        )
+        stay, said = [proof.ref for proof in kept], record.was
+        said = tuple(each for each in said if not self.has_removed_text(each.text))
+        was = tuple(each for each in said if not lost or not self.is_ungrounded(each.text, stay, lost))
         new = replace(record, proofs=kept, was=was, entities=names, tags=tags)
         if not lost:
             return new
@@ -908,10 +900,8 @@ class Forgetting(Cleanup):
         near = []
         for item in (hit.item for hit in hits):
             if taken.isdisjoint((item.path, row) for row in range(item.line, item.end + 1)):
-                what = cast(
-                    ItemKind, item.record if item.record in ("fact", "observation", "opinion") else "text"
-                )
-                person = item.origin == "person"
+                kind = item.record if item.record in ("fact", "observation", "opinion") else "text"
+                what, person = cast(ItemKind, kind), item.origin == "person"
                 near.append(PlanItem(what, item.place, item.text, SIMILAR, item.id, person))
         return found[:limit], tuple(near)
 

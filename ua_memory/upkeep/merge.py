@@ -117,16 +117,11 @@ def split_files(files: Mapping[str, bytes], plain: Iterable[Key] = ()) -> Side:
     """Split files. Units with keys in `plain`, and duplicates, are treated as ordinary parts."""
     found: dict[Key, MergeUnit] = {}
     seen: Counter[Key] = Counter()
-    cut: dict[str, list[tuple[Key | None, bytes]]] = {}
-    leave = set(plain)
-    for path, data in files.items():
-        cut[path] = list(_split_file(data, path, found, seen))
+    cut = {path: list(_split_file(data, path, found, seen)) for path, data in files.items()}
     twice = frozenset(key for key, number in seen.items() if number > 1)
-    leave |= twice
-    parts = {
-        path: [raw if key is None or key in leave else unit_token(key) for key, raw in rows]
-        for path, rows in cut.items()
-    }
+    leave = {None, *plain, *twice}
+    parts = {path: [raw if key is None or key in leave else unit_token(key) for key, raw in rows]
+             for path, rows in cut.items()}  # fmt: skip
     return Side(parts, {key: unit for key, unit in found.items() if key not in leave}, twice)
 
 
@@ -231,9 +226,8 @@ def _merge_both(base: MergeUnit | None, ours: MergeUnit, theirs: MergeUnit, path
         return UnitResult(theirs, why="theirs")
     if isinstance(ours.record, CoreBlock):
         # Both versions of a line are kept, one below the other.
-        both = merge_sequences(
-            split_lines(base.lines) if base else None, split_lines(ours.lines), split_lines(theirs.lines)
-        )
+        old = split_lines(base.lines) if base else None
+        both = merge_sequences(old, split_lines(ours.lines), split_lines(theirs.lines))
         unit = _parse_unit(theirs.key, path, b"".join(both))
         return UnitResult(replace(unit or theirs, path=path), why="both")
     record = _merge_fields(base.record if base else None, ours.record, theirs.record)
@@ -307,7 +301,7 @@ def _merge_fields(base: Any, ours: Any, theirs: Any) -> Record | None:
     base = base if type(base) is type(ours) else None
     values: dict[str, Any] = {}
     for name in (each.name for each in fields(ours) if each.name not in _POSITION):
-        old, one, other = (getattr(side, name, None) if side else None for side in (base, ours, theirs))
+        old, one, other = (getattr(side, name, None) for side in (base, ours, theirs))
         if one == other or (base and one == old):
             values[name] = other
         elif base and other == old:
@@ -349,8 +343,8 @@ def _copy_with_new_id(ours: MergeUnit, path: str) -> MergeUnit | None:
     block = base64.b32encode(digest)[:10].decode().lower()
     flag = f"{statements.OTHER_VERSION}^{record.id}"
     new: Any = replace(record, id=block, flag=f"{record.flag}; {flag}" if record.flag else flag)
-    if isinstance(new, Fact) and not new.origin:
-        new = replace(new, origin=record.said_by) if isinstance(record, Fact) else new
+    if isinstance(record, Fact) and not record.origin:
+        new = replace(new, origin=record.said_by)
     return MergeUnit(("id", block), path, _record_bytes(new), new)
 
 
@@ -532,9 +526,8 @@ class _BankMerge:
         for done in self.results.values():
             if done.beside and done.unit and done.unit.key[1] in forgotten:
                 self.units.pop(done.beside.key, None)
-        return [
-            name for name in forgotten if any(("id", name) in side.units for side in (self.mine, self.other))
-        ]
+        there = {*self.mine.units, *self.other.units}
+        return [name for name in forgotten if ("id", name) in there]
 
     # -- places ------------------------------------------------------------------------------------
 
@@ -569,13 +562,11 @@ class _BankMerge:
     def _note_conflict(self, path: str, old: list[bytes], mine: list[bytes], other: list[bytes]) -> None:
         """Report prose that both sides changed; both versions are kept."""
         new = ([p for p in s if p.strip() and p not in (*old, *t)] for s, t in ((mine, other), (other, mine)))
-        said = [
-            b"".join(p for p in side if not p.startswith(UNIT_MARK)).decode("utf-8", "replace")
-            for side in new
-        ]
+        prose = (b"".join(part for part in side if not part.startswith(UNIT_MARK)) for side in new)
+        said = [text.decode("utf-8", "replace").strip() for text in prose]
         changed = any(p.strip() and p not in (*mine, *other) and not p.startswith(UNIT_MARK) for p in old)
-        if changed and path != SETTINGS and all(text.strip() for text in said):
-            self.notes.append(MergeNote("text", path, "both", *(text.strip() for text in said)))
+        if changed and path != SETTINGS and all(said):
+            self.notes.append(MergeNote("text", path, "both", *said))
 
     def _insert_unit(self, rows: list[bytes], key: Key, unit: MergeUnit) -> list[bytes]:
         """Insert a unit after its predecessor on the side that has it, else at the end."""
@@ -604,14 +595,12 @@ class _BankMerge:
                 return files[path]  # as it stands there, to the byte
         if not any(part.strip() for part in rows) and (path not in self.ours or path not in self.theirs):
             return None
-        data = self._join_parts(rows)
         if path == SETTINGS:
             return self._merge_settings()
+        data = self._join_parts(rows)
         if self._restore_origins(path, data):
             data = self._join_parts(rows)
-        if self._reads_back(path, data):
-            return data
-        return self._append_ours(path)
+        return data if self._reads_back(path, data) else self._append_ours(path)
 
     def _merge_settings(self) -> bytes:
         """The settings merged by lines; theirs if they conflict, or the result is not valid TOML."""
@@ -926,10 +915,8 @@ def foreign_files(
         raise Conflict("links and submodules are not merged here", where=linked[0], hint="ua-memory git pull")
     both = sorted(path for path in foreign if path in here and here[path] != there[path])
     theirs = {path: blob for path, blob in foreign.items() if there[path][0] != "160000" and path not in both}
-    notes = [
-        f"{path} was changed on both machines; this one's version is kept, {other[:10]} has the other"
-        for path in both
-    ]
+    what = f"was changed on both machines; this one's version is kept, {other[:10]} has the other"
+    notes = [f"{path} {what}" for path in both]
     return {path: history.blob(blob) if blob else None for path, blob in theirs.items()}, notes
 
 
@@ -1063,10 +1050,8 @@ def join_history(
     if dry_run:
         changed = store.survey().changed
         done, _, lost = merge_commit(store, base, other, partial(_read_or_none, store), changed, fresh=fresh)
-        return JoinResult(
-            _locate_edits(store, done, other), number, notes=tuple(lost.notes()), forgotten_plans=lost
-        )
-
+        done = _locate_edits(store, done, other)
+        return JoinResult(done, number, notes=tuple(lost.notes()), forgotten_plans=lost)
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return JoinResult(Merge({}))

@@ -122,10 +122,8 @@ def _clone_into(history: History, address: str) -> CloneResult:
     history.agree(REMOTE, sha)
     plain = {path: entry for path, entry in there.items() if entry[0].startswith("100")}
     _check_out(history, plain)
-    notes = tuple(
-        f"{path} is not a regular file, and was not checked out"
-        for path in sorted(there.keys() - plain.keys())
-    )
+    odd = sorted(there.keys() - plain.keys())
+    notes = tuple(f"{path} is not a regular file, and was not checked out" for path in odd)
     return CloneResult(printable(address), branch, history.number(None, sha), len(plain), notes)
 
 
@@ -238,9 +236,8 @@ def _preview_join(store: Store, other: str, *, base: str | None = None, always: 
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _texts_to_remove(store, base, new) if new else ()
-    sought += needles_not_in(
-        seen.forgotten_plans.ours.derived_texts, sought, files.values(), store.config.redact
-    )
+    derived = seen.forgotten_plans.ours.derived_texts
+    sought += needles_not_in(derived, sought, files.values(), store.config.redact)
     return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
 
 
@@ -250,13 +247,8 @@ def _texts_to_remove(store: Store, base: str | None, new: dict[str, Tombstone]) 
     here = list(statements.texts(store))
     before = [path for path, data in here if any(f"^{written_id(block)}".encode() in data for block in new)]
     old = zip(before, history.read_all([(base, path) for path in before]), strict=True) if base else ()
-    said = [
-        record.text
-        for path, data in (*here, *old)
-        if data
-        for record in document.parse(data, path).statements
-        if forgotten.matches(record)
-    ]
+    files = (document.parse(data, path) for path, data in (*here, *old) if data)
+    said = (record.text for file in files for record in file.statements if forgotten.matches(record))
     return make_needles(dict.fromkeys(said), store.config.redact)
 
 
@@ -509,12 +501,10 @@ class _SyncRun:
         self, purged: purge.Purges, revs: list[str], files: Mapping[str, bytes]
     ) -> tuple[Needle, ...]:
         """All texts that the purged ids ever had here. StillThere if the merged files have one."""
-        history = self.store.history
+        history, redact = self.store.history, self.store.config.redact
         try:
             paths = rewrite.blob_paths(history, revs)
-            return purge.forgotten_needles(
-                history, paths, purged.tombstones, files, self.store.config.redact
-            )[0]
+            return purge.forgotten_needles(history, paths, purged.tombstones, files, redact)[0]
         except StillThere as error:
             what = "it was purged on another machine, but is still in a file here"
             hint = f"ua-memory forget {error.where}, or take it out of the file; then sync"

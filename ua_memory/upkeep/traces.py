@@ -216,23 +216,17 @@ def search_files(files: Mapping[str, bytes], needles: Sequence[Needle]) -> Trace
 def all_files(store: Store) -> Iterator[tuple[str, Path]]:
     """(kind, file) of all that a bank stores, except git's objects, and of what its searches read."""
     bank = store.bank
-    for file in _walk(bank.root / "memory"):
-        yield "files", file
+    yield from (("files", file) for file in _walk(bank.root / "memory"))
     for file in sorted(bank.root.iterdir()):
         ours = is_truth(file.name) or file.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX))
         if ours and file.is_file() and not file.is_symlink():
             yield "files", file
-    for path in OutsideFiles(store).paths():
-        yield "extraPaths", Path(path)
+    yield from (("extraPaths", Path(path)) for path in OutsideFiles(store).paths())
     folders = {"pending": bank.pending, "index": bank.index, "cache": bank.cache, "local": bank.local}
-    for kind, folder in folders.items():
-        for file in _walk(folder):
-            yield kind, file
-    known = {*folders.values(), bank.git_dir}
-    for file in _walk(bank.state, known):
-        yield "state", file
-    for file in _walk(bank.git_dir, {*folders.values(), bank.state, bank.git_dir / "objects"}):
-        yield "trail", file
+    yield from ((kind, file) for kind, folder in folders.items() for file in _walk(folder))
+    yield from (("state", file) for file in _walk(bank.state, {*folders.values(), bank.git_dir}))
+    known = {*folders.values(), bank.state, bank.git_dir / "objects"}
+    yield from (("trail", file) for file in _walk(bank.git_dir, known))
 
 
 def _walk(folder: Path, but: Iterable[Path] = ()) -> Iterator[Path]:
@@ -362,13 +356,9 @@ def remove_texts(store: Store, needles: Sequence[Needle], ids: Collection[str], 
 
 def keys_with_texts(store: Store, needles: Sequence[Needle]) -> list[str]:
     """The keys of the queue entries that contain one of the texts."""
-    found = []
-    for queue in queues(store):
-        for key in queue.keys():  # noqa: SIM118 (it is no mapping)
-            data = (store.bank.pending / f"{queue.prefix}{key}.jsonl").read_bytes()
-            if any(needle.is_in(data) for needle in needles):
-                found.append(key)
-    return found
+    every = ((queue.prefix, key) for queue in queues(store) for key in queue.keys())  # noqa: SIM118
+    files = ((key, (store.bank.pending / f"{prefix}{key}.jsonl").read_bytes()) for prefix, key in every)
+    return [key for key, data in files if any(needle.is_in(data) for needle in needles)]
 
 
 def redact_row(row: Mapping[str, Any], needles: Sequence[Needle]) -> dict[str, Any] | None:

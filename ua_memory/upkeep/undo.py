@@ -169,13 +169,10 @@ def _take_back_file(
     lost = {r.name for key, r in added.items() if key not in there and isinstance(r, CoreBlock)}
     changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
     if changed:
-        lines = _lines(now or b"")
-        return tuple(
-            LineConflict(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed
-        )
-    left = _remove_records(
-        now or b"", path, [there[key] for key in added if key in there], then or b"", before or b""
-    )
+        lines, places = _lines(now or b""), [record.place for record in changed]
+        return tuple(LineConflict(at.line, tuple(lines[at.line - 1 : at.end]), ()) for at in places)
+    own = [there[key] for key in added if key in there]
+    left = _remove_records(now or b"", path, own, then or b"", before or b"")
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
     draft.restore(path, None if before is None and bare else left)
     return ()
@@ -238,13 +235,9 @@ def _draft_restore(store: Store, draft: Draft) -> None:
 
 def _merge_held(in_head: bytes, disk: bytes, path: str) -> bytes:
     """The committed lines with those that only the disk has; of a reworded fact, the disk's version."""
-    kept = saves.by_key(disk, path)
-    reworded = {
-        number
-        for key, record in saves.by_key(in_head, path).items()
-        if key in kept and kept[key] != record
-        for number in range(record.place.line - 1, record.place.end)
-    }
+    kept, known = saves.by_key(disk, path), saves.by_key(in_head, path)
+    changed = [record.place for key, record in known.items() if key in kept and kept[key] != record]
+    reworded = {number for place in changed for number in range(place.line - 1, place.end)}
     a, b = _lines(in_head), _lines(disk)
     out: list[bytes] = []
     for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
