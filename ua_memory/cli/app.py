@@ -95,11 +95,9 @@ class Verb(_CallerHelp, TyperCommand):
 
 
 SYNONYMS = (
-    ("get", "show"),
-    ("create", "add"),
-    ("update", "revise", "replace"),
+    ("get", "show"), ("create", "add"), ("update", "revise", "replace"),
     ("delete", "remove", "drop", "retire"),
-)
+)  # fmt: skip
 """Sub-verbs with the same meaning. Each family documents one of them and accepts all."""
 
 

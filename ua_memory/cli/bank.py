@@ -108,19 +108,15 @@ def _init_notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
     """Notes of `init`: that this is the default bank, and how many markdown files will not be searched."""
     root = memory.store.bank.root
     if default and call.cwd.resolve() != root:
-        yield (
-            f"{root} is the default bank, used wherever there is no other; for one in this folder: "
-            "ua-memory init ."
-        )
+        here = "for one in this folder: ua-memory init ."
+        yield f"{root} is the default bank, used wherever there is no other; {here}"
     if unread := OutsideFiles(memory.store).count_unindexed():
         files = "1 markdown file is" if unread == 1 else f"{unread:,} markdown files are"
         bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
         others = [one for one in memory.config.extra_paths if not (root / one).resolve().is_relative_to(root)]
         value = shlex.quote(json.dumps([".", *others], ensure_ascii=False))
-        yield (
-            f"{files} outside of memory/ and will not be searched; to include this folder: "
-            f"ua-memory{bank} config set extraPaths {value}"
-        )
+        command = f"ua-memory{bank} config set extraPaths {value}"
+        yield f"{files} outside of memory/ and will not be searched; to include this folder: {command}"
 
 
 # -- overview ----------------------------------------------------------------------------------------------
@@ -238,10 +234,8 @@ def doctor(
 # `ua-memory index`: the search index, which may be deleted and built anew at any moment.
 
 
-index_app = app.new_app(
-    no_args_is_help=True,
-    help="The search index, which is built from the files and may be deleted at any moment.",
-)
+_INDEX_HELP = "The search index, which is built from the files and may be deleted at any moment."
+index_app = app.new_app(no_args_is_help=True, help=_INDEX_HELP)
 index_app.callback()(lambda: None)  # a family although it has one member yet
 
 
@@ -409,9 +403,8 @@ def config_set(
     more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
     emit_json(call, {**views.setting_rows(loaded, key)[0], "file": str(file), **more})
     screen, done = Screen(call), (" (", output.commit_label(result.revision), ")") if result else ()
-    screen.line(
-        "Set ", (key, "strong"), f" to {views.setting_value_text(typed)} in ", (str(file), "path"), *done
-    )
+    said = f" to {views.setting_value_text(typed)} in "
+    screen.line("Set ", (key, "strong"), said, (str(file), "path"), *done)
     if result:
         screen.outcome(result)
     if loaded.sources[name] != file.name:

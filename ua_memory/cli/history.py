@@ -125,9 +125,8 @@ def entries(
     undid."""
     referenced = memory.history.undone_by(revisions)
     records = memory.history.statements_by_revision([*revisions, *referenced], about)
-    return views.diary_entries(
-        revisions, records, undone, memory.store.now().tzinfo, separate=separate, referenced=referenced
-    )
+    zone = memory.store.now().tzinfo
+    return views.diary_entries(revisions, records, undone, zone, separate=separate, referenced=referenced)
 
 
 # -- diff --------------------------------------------------------------------------------------------------
@@ -272,14 +271,10 @@ def why(
 # `ua-memory git …`: git itself, on the bank's history.
 
 
-@app.verb(
-    json=False,
-    context_settings={
-        "ignore_unknown_options": True,
-        "allow_extra_args": True,
-        "allow_interspersed_args": False,
-    },
-)
+_GITS_OWN = {"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False}
+
+
+@app.verb(json=False, context_settings=_GITS_OWN)
 def git(
     call: Call,
     memory: Memory,
@@ -388,8 +383,7 @@ def _purge_history(
     if not yes:
         if not call.reads_terminal or call.as_json:
             what = f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten"
-            hint = "review them with --dry-run, then pass --yes"
-            raise Usage(what, hint=hint)
+            raise Usage(what, hint="review them with --dry-run, then pass --yes")
         if not confirm(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))

@@ -56,16 +56,9 @@ def insert(
     """
     who, through = caller_origin(call)
     done = memory.insert(
-        read_text(call, text),
-        tags=tag or (),
-        kind=kind,
-        when=when,
-        entities=entity or (),
-        origin=origin or who,
-        client=client or through,
-        session=session,
-        request=request,
-    )
+        read_text(call, text), tags=tag or (), kind=kind, when=when, entities=entity or (),
+        origin=origin or who, client=client or through, session=session, request=request,
+    )  # fmt: skip
     show_result(call, done, views.insert_json, views.show_insert)
 
 
@@ -201,9 +194,8 @@ def core_accept(
     Only for a person at a terminal.
     """
     done = memory.proposals.accept(ids, block=block, by_person=is_person(call))
-    show_result(
-        call, done, views.decided_proposals_json, partial(views.show_decided_proposals, verb="Accepted")
-    )
+    shown = partial(views.show_decided_proposals, verb="Accepted")
+    show_result(call, done, views.decided_proposals_json, shown)
 
 
 @app.verb(core_app, "reject")
@@ -213,6 +205,5 @@ def core_reject(call: Call, memory: Memory, ids: list[str] = Names) -> None:
     Only for a person at a terminal. What was rejected is not proposed again.
     """
     done = memory.proposals.reject(ids, by_person=is_person(call))
-    show_result(
-        call, done, views.decided_proposals_json, partial(views.show_decided_proposals, verb="Rejected")
-    )
+    shown = partial(views.show_decided_proposals, verb="Rejected")
+    show_result(call, done, views.decided_proposals_json, shown)

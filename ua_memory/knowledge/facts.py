@@ -204,9 +204,8 @@ def log_path(day: str) -> str:
 
 
 def heading_of(line: str) -> Heading:
-    probe = markdown_document.parse(f"{line}\n\n- probe\n".encode("utf-8", "replace"), log_path("probe")).of(
-        Fact
-    )
+    data = f"{line}\n\n- probe\n".encode("utf-8", "replace")
+    probe = markdown_document.parse(data, log_path("probe")).of(Fact)
     return probe[0].heading if probe else Heading()
 
 
@@ -224,9 +223,8 @@ def _check_fact(fact: Fact) -> Fact:
     names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
     size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
     if size > MAX_TEXT:
-        raise TooLarge(
-            f"{size} characters; a fact has at most {MAX_TEXT}", hint="split it, or retain it as a document"
-        )
+        hint = "split it, or retain it as a document"
+        raise TooLarge(f"{size} characters; a fact has at most {MAX_TEXT}", hint=hint)
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
         raise Usage(f"{fact.kind!r} is not a kind of fact", hint="use world, experience or preference")
     if fact.when is not None and not fields.is_time(fact.when):
@@ -245,13 +243,9 @@ def _redact_fact(fact: Fact, draft: Draft) -> Fact:
         return draft.redact(readable(text))
 
     single: dict[str, Any] = {key: clean(said) for key in _TEXT_FIELDS if (said := getattr(fact, key))}
-    return replace(
-        fact,
-        **single,
-        quotes=tuple(Quote(clean(q.text), q.source and clean(q.source)) for q in fact.quotes),
-        entities=tuple(map(clean, fact.entities)),
-        tags=tuple(dict.fromkeys(map(clean, fact.tags))),
-    )
+    quotes = tuple(Quote(clean(q.text), q.source and clean(q.source)) for q in fact.quotes)
+    entities, tags = tuple(map(clean, fact.entities)), tuple(dict.fromkeys(map(clean, fact.tags)))
+    return replace(fact, **single, quotes=quotes, entities=entities, tags=tags)
 
 
 def _repeated_insert(store: Store, draft: Draft) -> InsertResult:

@@ -70,14 +70,8 @@ def form(
 ) -> Opinion:
     """Write a new opinion at the end of the file. Usage without grounds, or for a quote that is not in its
     record."""
-    made = Opinion(
-        _check_text(text),
-        statements.new_id(),
-        _kind(kind),
-        _check_confidence(confidence),
-        _make_proofs(draft, grounds),
-        day,
-    )
+    said, kind, confidence = _check_text(text), _kind(kind), _check_confidence(confidence)
+    made = Opinion(said, statements.new_id(), kind, confidence, _make_proofs(draft, grounds), day)
     data = draft.read(PATH)
     draft.write(PATH, document.append(data or TITLE, printer.show(made).split("\n")))
     return _find_in_draft(draft, made.id)
@@ -103,9 +97,8 @@ def revise(
         retired=None,
     )
     if not after.because:
-        raise Usage(
-            "an opinion needs at least one reason", where=f"^{opinion.id}", hint="name facts: --because ^id"
-        )
+        hint = "name facts: --because ^id"
+        raise Usage("an opinion needs at least one reason", where=f"^{opinion.id}", hint=hint)
     return _replace(draft, before, after)
 
 
@@ -171,11 +164,8 @@ def _make_proofs(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof]
         quote = " ".join(words.split()) or _first_words(record.text)
         said = [record.text, *(quote.text for quote in getattr(record, "quotes", ()))]
         if locate(quote, said) is None:
-            raise Usage(
-                "it does not contain these words",
-                where=record.place.citation,
-                hint=f"ua-memory get ^{record.id}",
-            )
+            hint = f"ua-memory get ^{record.id}"
+            raise Usage("it does not contain these words", where=record.place.citation, hint=hint)
         old = found.get(str(record.ref))
         if old is None or (old.quote and locate(old.quote, said) is None):
             found[str(record.ref)] = Proof(draft.link_name(record.place.path), record.id, quote)
@@ -217,11 +207,9 @@ class Opinions:
         """Change an opinion's text or confidence, or add reasons: `because` are ids of facts and
         observations. One revision. NotFound, Usage."""
         before = self.get(block)
-        grounds = [_evidence(self._store, each, by_person) for each in because]
+        grounds, day = [_evidence(self._store, each, by_person) for each in because], self._today()
         with self._store.revision("opinions", door=self._door, by_person=by_person) as draft:
-            after = revise(
-                draft, before, text=text, confidence=confidence, grounds=grounds, day=self._today()
-            )
+            after = revise(draft, before, text=text, confidence=confidence, grounds=grounds, day=day)
             draft.subject, draft.facts = f"opinions: revise ^{after.id}", [f"^{after.id}"]
         return OpinionChange(before, after, draft.result)
 

@@ -69,9 +69,8 @@ def max_tokens(data: bytes, path: str) -> int:
     integer."""
     said = document.parse(data, path).front.get("max_tokens", MAX_TOKENS)
     if not isinstance(said, int) or isinstance(said, bool) or said < 1:
-        raise Malformed(
-            f"max_tokens: {said!r} is not a number of tokens", where=path, hint="correct the header"
-        )
+        wrong = f"max_tokens: {said!r} is not a number of tokens"
+        raise Malformed(wrong, where=path, hint="correct the header")
     return said
 
 
@@ -146,9 +145,8 @@ def stem(record: Page | MentalModel) -> str:
 def _records(store: Store, sort: PageKind) -> Iterator[tuple[str, Page | MentalModel]]:
     for file in sorted(file.path for file in store.files()):
         wanted = lines.kind_of(file).name == sort.upper() and file.endswith(".md")
-        if wanted and (
-            found := _parse_record(store.truth(file), file)
-        ):  # an editor may have emptied it to save it
+        found = _parse_record(store.truth(file), file) if wanted else None
+        if found:  # None as well if an editor has emptied it to save it
             yield file, found
 
 

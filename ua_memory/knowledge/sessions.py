@@ -483,11 +483,8 @@ class SessionFiles:
             found = self.find(Session(other.client, other.session))
             there = self._here(found) if found else replace(other, path=self._free(other.name), turns=())
             known = {turn.id for turn in there.turns}
-            fresh = [
-                replace(one, text=FORGOTTEN) if gone(one.text) else one
-                for one in other.turns
-                if one.id not in known
-            ]
+            new_turns = [one for one in other.turns if one.id not in known]
+            fresh = [replace(one, text=FORGOTTEN) if gone(one.text) else one for one in new_turns]
             turns = tuple(sorted((*there.turns, *fresh), key=lambda turn: turn.at))
             new = _summed_up(there, turns)
             if fresh:
@@ -649,11 +646,9 @@ class SessionFiles:
         return path
 
     def _turn(self, turn: Turn, now: datetime) -> SessionTurn:
-        at = self._local(turn.at or now)
+        at = f"{self._local(turn.at or now):%Y-%m-%d %H:%M}"
         speaker = "person" if turn.role == "person" else "agent"
-        return SessionTurn(
-            turn_id(turn.id), speaker, shorten_turn(turn.text.strip("\n")), f"{at:%Y-%m-%d %H:%M}"
-        )
+        return SessionTurn(turn_id(turn.id), speaker, shorten_turn(turn.text.strip("\n")), at)
 
     def _read(self, path: Path) -> SessionFile | None:
         with writing(path):

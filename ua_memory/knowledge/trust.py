@@ -67,10 +67,8 @@ def untrusted_source(store: Store, text: str, before: str = "") -> Fact | None:
     None if there is none. Sentences that `before` has are not new.
 
     The files are read, not the index, so a fact that was just written counts."""
-    new_sentences, new_words = (
-        list(_new_sentences(text, before)),
-        grounding.distinctive_tokens(text) - grounding.distinctive_tokens(before),
-    )
+    new_sentences = list(_new_sentences(text, before))
+    new_words = grounding.distinctive_tokens(text) - grounding.distinctive_tokens(before)
     named: dict[str, Fact] = {}
     by_person: dict[str, float] = {}
     for fact in _untrusted_facts(store) if new_sentences else ():
@@ -91,11 +89,9 @@ def untrusted_source(store: Store, text: str, before: str = "") -> Fact | None:
 def require_trusted(store: Store, text: str, before: str = "") -> None:
     """Raise Usage if `untrusted_source` finds a fact."""
     if found := untrusted_source(store, text, before):
-        raise Usage(
-            f"this is from an untrusted source ({found.said_by})",
-            where=f"^{found.id}" if found.id else found.place.citation,
-            hint="have a person put it into core memory, or leave it out",
-        )
+        where = f"^{found.id}" if found.id else found.place.citation
+        hint = "have a person put it into core memory, or leave it out"
+        raise Usage(f"this is from an untrusted source ({found.said_by})", where=where, hint=hint)
 
 
 def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
@@ -110,10 +106,8 @@ def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
 
 
 def _fact_sentences(fact: Fact) -> list[_Sentence]:
-    return [
-        _Sentence(grounding.words_only(one), grounding.tokenize(one))
-        for one in grounding.sentences(_fact_text(fact))
-    ]
+    said = grounding.sentences(_fact_text(fact))
+    return [_Sentence(grounding.words_only(one), grounding.tokenize(one)) for one in said]
 
 
 def _fact_text(fact: Fact) -> str:
@@ -206,11 +200,9 @@ def lacks_proof(said: Statement) -> bool:
 
 def citing_line(lines: Sequence[str], place: Place, block: str) -> int:
     """The line of a record that cites an id, else its first line."""
+    cites = (f"#^{block}]", f"#^{block}|")
     rows = range(place.line, min(place.end, len(lines)) + 1)
-    return next(
-        (row for row in rows if f"#^{block}]" in lines[row - 1] or f"#^{block}|" in lines[row - 1]),
-        place.line,
-    )
+    return next((row for row in rows if any(one in lines[row - 1] for one in cites)), place.line)
 
 
 def uncited_ranges(document: Document) -> Iterator[tuple[int, int]]:
