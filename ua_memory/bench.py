@@ -265,9 +265,8 @@ def _sessions(record: Mapping[str, Any], name: str) -> Dialogue:
         )
         for number, one in enumerate(record["sessions"])
     ]
-    asked = (
-        BenchQuestion(q["q"], frozenset(q["evidence"]), _category(q["category"])) for q in record["questions"]
-    )
+    rows = record["questions"]
+    asked = (BenchQuestion(q["q"], frozenset(q["evidence"]), _category(q["category"])) for q in rows)
     return _dialogue(str(record.get("name", name)), sessions, asked)
 
 

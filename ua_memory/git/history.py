@@ -315,9 +315,8 @@ class LineAuthors:
             given, back, anew = self._find_earlier({n: found[n] for n in unsure})
             found |= {n: replace(found[n], author=MACHINE[0]) for n in anew}
             ignored |= {found[n].revision for n in given}
-            again = self._blame_ignoring(
-                rev, path, {n: (found[n].text, where) for n, where in given.items()}, ignored
-            )
+            wanted = {n: (found[n].text, where) for n, where in given.items()}
+            again = self._blame_ignoring(rev, path, wanted, ignored)
             for n, row in [*again, *_blame_positions(back, lambda *file: self.authors(*file))]:
                 found[n] = replace(row, line=n, text=found[n].text)
             unsure = [n for n in given if _is_uncertain(found[n])]
@@ -852,9 +851,8 @@ class History(Remotes):
     def diff(self, old: str | None, new: str | None, paths: Sequence[str] = (), *, context: int = 3) -> str:
         """A unified diff between two revisions; None is the empty tree as `old`, the disk as `new`."""
         if new is None:
-            return "".join(
-                self._diff_to_disk(old, path, context) for path in paths or self.blobs(rev=old or "HEAD")
-            )
+            paths = paths or [*self.blobs(rev=old or "HEAD")]
+            return "".join(self._diff_to_disk(old, path, context) for path in paths)
         first = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
         words = ("diff", *_DIFF_OPTIONS, f"-U{context}", first, new)
         return self.run(*words, "--", *paths).decode("utf-8", "replace")
@@ -944,9 +942,8 @@ class History(Remotes):
                 continue
             try:
                 if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_LOCK_NS:
-                    raise GitFailed(
-                        "git is running there", where=str(lock), hint=f"try again; else rm {quote(str(lock))}"
-                    )
+                    hint = f"try again; else rm {quote(str(lock))}"
+                    raise GitFailed("git is running there", where=str(lock), hint=hint)
                 lock.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue

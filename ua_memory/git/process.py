@@ -206,9 +206,8 @@ class Process:
                 )
             except (OSError, ValueError, GitError) as error:  # gone, no process to be had, a NUL in a name
                 why = GIT_MISSING if isinstance(error, GitError) else error
-                raise GitFailed(
-                    f"git did not start: {why}", where=str(self.git_dir), hint="install git"
-                ) from error
+                failed = f"git did not start: {why}"
+                raise GitFailed(failed, where=str(self.git_dir), hint="install git") from error
         if status not in ok:
             why = _last_error(said or out)
             raise GitFailed(
@@ -558,9 +557,8 @@ class Lock:
 
 def find_locks(git: Process) -> list[Lock]:
     """The lock files of a repository."""
-    there = {
-        file for folder in {git.git_dir, git.shared} for name in _LOCK_PATTERNS for file in folder.glob(name)
-    }
+    folders = {git.git_dir, git.shared}
+    there = {file for folder in folders for name in _LOCK_PATTERNS for file in folder.glob(name)}
     files = [file for file in sorted(there) if file.suffix != ".keep" or _is_git_mark(file)]
     if not files:
         return []

@@ -308,9 +308,8 @@ class Remotes(Repository):
         """The hint for a remote that cannot be reached."""
         if there.startswith("ext::"):
             return "a command cannot be used as an address: ua-memory git remote set-url origin ADDRESS"
-        out = self.run(
-            "config", "--local", "--includes", "--name-only", "--get-regexp", _IGNORED_SETTINGS, ok=(0, 1)
-        )
+        words = ("config", "--local", "--includes", "--name-only", "--get-regexp", _IGNORED_SETTINGS)
+        out = self.run(*words, ok=(0, 1))
         if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
             return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"
         return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(printable(there))}"
@@ -335,9 +334,8 @@ class Remotes(Repository):
             isolated = Repository(Path(folder, ".git"), Path(folder), own=True)
             try:
                 isolated.run("init", "--quiet", env=NO_FSYNC)
-                isolated.run(
-                    "fetch", "--quiet", "--no-tags", str(file), self.ref(), env={**NO_FSYNC, **LOCAL_ONLY}
-                )
+                env = {**NO_FSYNC, **LOCAL_ONLY}
+                isolated.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env=env)
             except GitFailed as error:
                 why = f"the history cannot be unpacked from the bundle: {error.what}"
                 raise GitFailed(why, where=str(self.git_dir), hint="ua-memory verify") from error

@@ -347,9 +347,8 @@ def _project_blocks(
     found = [*islice(_recent_sessions(folders, event), SESSION_LINES)]
     rows = [_cut_line(f"- {day}: {title}" + (f" — {end}" if end else "")) for day, title, end, _ in found]
     left = [*dict.fromkeys(_cut_line(f"- {undone}") for *_, undone in found if undone)][:OPEN_LINES]
-    last = noise.block(
-        "sessions", SESSIONS_INTRO, [*rows, OPEN_INTRO, *left] if left else rows, most=room // 3
-    )[0]
+    rows = [*rows, OPEN_INTRO, *left] if left else rows
+    last = noise.block("sessions", SESSIONS_INTRO, rows, most=room // 3)[0]
     most = (room - len(last)) * (3 if facts else 4) // 4
     first = noise.block("rules", RULES_INTRO, rules, most=most)[0]
     return [first, last, noise.block("facts", FACTS_INTRO, facts, most=room - len(last) - len(first))[0]]

@@ -165,6 +165,5 @@ def parse_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
 
 def reply_json(event: Event, context: str) -> str:
     """The hook's output that passes a text to the model: one line of ASCII JSON."""
-    return (
-        json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}) + "\n"
-    )
+    shape = {"hookEventName": event.name, "additionalContext": context}
+    return json.dumps({"hookSpecificOutput": shape}) + "\n"

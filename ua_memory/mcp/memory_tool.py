@@ -268,9 +268,8 @@ def create_note(draft: Draft, path: str, text: str) -> None:
     try:
         data = markdown_document.set_front(text.encode("utf-8", "replace"), AGENT_FRONT)
     except Malformed as error:
-        raise Usage(
-            f"front matter at the start of the text: {error.what}", hint="leave it out, or correct it"
-        ) from error
+        what = f"front matter at the start of the text: {error.what}"
+        raise Usage(what, hint="leave it out, or correct it") from error
     _require_permitted(path, data)
     _write_note(draft, path, data, NoteChange(0, 0, markdown_document.parse(data, path).lines), ())
 
@@ -539,9 +538,8 @@ class _Tool:
         file = self._file(path)
         if file not in files:
             raise MemoryToolError(f"The path {path} does not exist. Please provide a valid path.")
-        return number_lines(
-            path, self._visible_lines(parse_note(file, self.memory.store.truth(file))), view_range
-        )
+        note = parse_note(file, self.memory.store.truth(file))
+        return number_lines(path, self._visible_lines(note), view_range)
 
     def _create(self, path: str, file_text: str) -> str:
         with self._revision("create") as draft:
@@ -593,9 +591,8 @@ class _Tool:
         if not _relative_path(old_path):
             raise MemoryToolError(f"Cannot rename the {ROOT} directory itself")
         with self._revision("rename") as draft:
-            draft.subject = f"memory tool: rename {_relative_path(old_path)} to {_relative_path(new_path)}"[
-                :200
-            ]
+            subject = f"memory tool: rename {_relative_path(old_path)} to {_relative_path(new_path)}"
+            draft.subject = subject[:200]
             for file in self._files_at(draft, old_path):
                 inner = file.removeprefix(f"{LOGS}/{_relative_path(old_path)}/")
                 to = self._file(new_path if inner == file else f"{new_path.rstrip('/')}/{inner}")

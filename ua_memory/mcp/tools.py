@@ -135,9 +135,8 @@ def check_arguments(tool: McpTool, arguments: object) -> dict[str, Any]:
         if given.get(name) is None:
             missing = "is missing" if name not in given else f"must be {tool.describe(name)}"
             raise Usage(f"{name} {missing}", hint=tool.usage())
-    return {
-        name: _check_value(tool, name, given[name]) for name in tool.parameters if given.get(name) is not None
-    }
+    names = (name for name in tool.parameters if given.get(name) is not None)
+    return {name: _check_value(tool, name, given[name]) for name in names}
 
 
 def _check_value(tool: McpTool, name: str, value: Any) -> Any:
@@ -159,9 +158,8 @@ def _matches_schema(schema: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, bool) != (schema["type"] == "boolean"):
         return False
     fits = isinstance(value, TYPES[schema["type"]])
-    return fits and all(
-        _matches_schema(schema["items"], each) for each in (value if schema["type"] == "array" else ())
-    )
+    items = value if schema["type"] == "array" else ()
+    return fits and all(_matches_schema(schema["items"], each) for each in items)
 
 
 def _coerce(schema: Mapping[str, Any], value: Any) -> Any:
@@ -267,9 +265,8 @@ def _search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     answer = memory.search(given["query"])
     text, left = readonly.hits_block(answer)
     notes = [*answer.notes, *([f"{len(left)} more did not fit"] if left else [])]
-    notes += (
-        ["memory has no answer to this; these are the nearest lines"] if text and not answer.answered else []
-    )
+    if text and not answer.answered:
+        notes.append("memory has no answer to this; these are the nearest lines")
     return with_notes(text or NOTHING_FOUND, notes)
 
 
@@ -661,9 +658,8 @@ def _list_banks(memory: Memory, _given: Mapping[str, Any], caller: Caller) -> st
     here = memory.store.bank.root
     others = [root for root in caller.banks() if root.resolve() != here.resolve()]
     rows = [f"- {here} (in use)", *(f"- {root}" for root in others)]
-    return "\n".join(
-        [*rows, "Each server has one bank; its user names another with ua-memory --bank PATH mcp."]
-    )
+    rows.append("Each server has one bank; its user names another with ua-memory --bank PATH mcp.")
+    return "\n".join(rows)
 
 
 # -- resources ---------------------------------------------------------------------------------------------
@@ -841,9 +837,8 @@ def make_server(answer: AnswerRequest, version: str, names: Sequence[str] = tupl
     fixed, about = _DATA["legacy"], _DATA["legacy"]["initialize"]
 
     async def tools(_ctx: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[types.Tool.model_validate(TOOLS[name].declaration) for name in names]
-        )
+        tools = [types.Tool.model_validate(TOOLS[name].declaration) for name in names]
+        return types.ListToolsResult(tools=tools)
 
     async def call(_ctx: Any, params: Any) -> types.CallToolResult:
         if params.name not in names:
@@ -855,9 +850,8 @@ def make_server(answer: AnswerRequest, version: str, names: Sequence[str] = tupl
 
     async def listed(_ctx: Any, _params: Any) -> types.ListResourcesResult:
         found = await asyncio.to_thread(answer, {"resources": True})
-        return types.ListResourcesResult(
-            resources=[types.Resource.model_validate(row) for row in found.get("resources", ())]
-        )
+        resources = [types.Resource.model_validate(row) for row in found.get("resources", ())]
+        return types.ListResourcesResult(resources=resources)
 
     async def read(_ctx: Any, params: Any) -> types.ReadResourceResult:
         found = await asyncio.to_thread(answer, {"read": str(params.uri)})

@@ -323,9 +323,8 @@ def _merge_base(record: Pending, change: FileChange, save: bytes) -> bytes:
     Not one that lacks a record which both the save and the wanted content have: it would be added twice.
     """
     contents = _intermediates(record, change, _committed_contents(record, change))
-    contents += [
-        saves.partial_content(change.in_head or b"", data, save) for data in (*contents, change.wanted or b"")
-    ]
+    base, whole = change.in_head or b"", (*contents, change.wanted or b"")
+    contents += [saves.partial_content(base, data, save) for data in whole]
     ordered = sorted(contents, key=lambda data: saves.edit_distance(data, save))
     fitting = (data for data in ordered if not _duplicates_record(data, change, save))
     return next(fitting, ordered[0])
@@ -387,9 +386,8 @@ def name_facts_after(record: Pending, number: int) -> Pending:
 
 def _person(record: Pending, context: WriteContext) -> tuple[str, str]:
     """The person's (name, email), taken from an earlier commit if possible, since asking git is slow."""
-    edits = (
-        c for c in (*record.commits, *record.after) if commit_trailers(c).get("Memory-Op") == (saves.EDIT,)
-    )
+    commits = (*record.commits, *record.after)
+    edits = (c for c in commits if commit_trailers(c).get("Memory-Op") == (saves.EDIT,))
     return next((c.author for c in edits), None) or context.person()
 
 
@@ -646,9 +644,8 @@ def _stage(change: FileChange, key: str, context: WriteContext) -> None:
 
 def _out_path(change: FileChange, key: str, context: WriteContext, turn: int | None = None) -> Path:
     file = context.root / change.path
-    return file.with_name(
-        f"{_name_prefix(swap.SWAP_PREFIX, key)}{change.turn if turn is None else turn}{_name_hash(file)}"
-    )
+    turn = change.turn if turn is None else turn
+    return file.with_name(f"{_name_prefix(swap.SWAP_PREFIX, key)}{turn}{_name_hash(file)}")
 
 
 def _find_leftovers(record: Pending, context: WriteContext) -> dict[Path, list[Path]]:

@@ -279,9 +279,8 @@ class EditInspector:
         if path not in owed and not accept and (branch := self._other_branch(path, disk, in_head)):
             return TouchedFile(path, disk, in_head, in_head, other_branch=branch)
         if path == SETTINGS:
-            return TouchedFile(
-                path, disk, in_head, disk, held=disk is None and not accept and path in self._survey().held
-            )
+            held = disk is None and not accept and path in self._survey().held
+            return TouchedFile(path, disk, in_head, disk, held=held)
         return self._classify(Edit(path, in_head, disk), accept=accept)
 
     @synchronized
@@ -433,9 +432,8 @@ class EditInspector:
         if not ids or edit.path == FORGOTTEN_FILE:
             return frozenset()
         texts = (self._history.read("HEAD", FORGOTTEN_FILE), read(self._root / FORGOTTEN_FILE))
-        stones = {
-            name for data in texts for kind, name in saves.by_key(data, FORGOTTEN_FILE) if kind == "Tombstone"
-        }
+        keys = (key for data in texts for key in saves.by_key(data, FORGOTTEN_FILE))
+        stones = {name for kind, name in keys if kind == "Tombstone"}
         return frozenset(ids & stones)
 
     def _file_history(self, path: str) -> saves.FileHistory:

@@ -143,9 +143,8 @@ def lost_records(edits: Mapping[str, Edit]) -> dict[str, int]:
         )
         # A reworded line without an id looks like one removed and one added; so does a renamed block.
         fresh = Counter(key[0] for key in after[path] if key not in known)
-        gone[path] = sum(
-            max(0, n - (fresh[kind] if kind in (BY_TEXT, "block") else 0)) for kind, n in lost.items()
-        )
+        returned = {kind: fresh[kind] for kind in (BY_TEXT, "block")}
+        gone[path] = sum(max(0, n - returned.get(kind, 0)) for kind, n in lost.items())
     return gone
 
 
@@ -205,9 +204,8 @@ class FileHistory:
         if self.revisions is None:
             self.revisions = self.history.log([self.path], limit=HISTORY_DEPTH)
             if self.uncommitted and self.revisions:
-                edit = replace(
-                    self.revisions[0], id=self.uncommitted, author="", trailers={"Memory-Op": (EDIT,)}
-                )
+                trailers = {"Memory-Op": (EDIT,)}
+                edit = replace(self.revisions[0], id=self.uncommitted, author="", trailers=trailers)
                 self.revisions.insert(0, edit)
         return self.revisions
 
@@ -232,9 +230,8 @@ class FileHistory:
             for n, r in enumerate(some[:restored])
             for name in ((r.id, self.path), *((s, "") for s in r.trailers.get(SHOWN_TRAILER, ())))
         ]
-        found = self.history.read_all(
-            [(name, "" if name == self.uncommitted else path) for _, (name, path) in rows]
-        )
+        wanted = [(name, "" if name == self.uncommitted else path) for _, (name, path) in rows]
+        found = self.history.read_all(wanted)
         there = (
             BaseCandidate(n, data or b"", not path) for (n, (_, path)), data in zip(rows, found, strict=True)
         )

@@ -157,9 +157,8 @@ def hash_files(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
         else:
             unread.add(f.path)
     if blobs != before:
-        _write_cache(
-            bank.cache, BLOBS_FILE, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon}
-        )
+        old = {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon}
+        _write_cache(bank.cache, BLOBS_FILE, old)
     return blobs, unread
 
 
@@ -199,9 +198,8 @@ def held_files(
         in_head = owed[path] if path in owed else had[mine[path]] if path in mine else None
         found[path] = Edit(path, in_head, bytes_on_disk(bank.root / path))
     held = {path for path in saves.paths_to_hold(found, few) if path in mine}
-    held = {
-        path for path in held if not saves.detect_stale(found[path], saves.FileHistory(path, history, None))
-    }
+    histories = {path: saves.FileHistory(path, history, None) for path in held}
+    held = {path for path in held if not saves.detect_stale(found[path], histories[path])}
     if held and SETTINGS in changed and SETTINGS in mine and not (bank.root / SETTINGS).exists():
         held.add(SETTINGS)  # deleted together with them
     return {path: mine[path] for path in held if path not in owed}

@@ -340,9 +340,8 @@ class Store:
             parent = self.history.tip(target) if self.history.exists else None
             try:
                 self.history.create()
-                commits = store_commit.commits_to_make(
-                    record, self.history, parent, moved=head is None or parent != head
-                )
+                moved = head is None or parent != head
+                commits = store_commit.commits_to_make(record, self.history, parent, moved=moved)
                 kept = self.history.not_loose_objects(change.in_head for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
                 asked = [store_commit.commit_trailers(commit).get("Request", ()) for commit in commits]
