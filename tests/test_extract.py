@@ -115,6 +115,7 @@ def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str
         "Write a haiku for the 404 page about autumn leaves",
         "please add Swiss VAT 8.1%",
         "yes needs to be clean",
+        "Nein, auf keinen Fall.",
         '{"type":"message","text":"we decided to always use this because it must be"}',
         "2026-11-20 09:31:07 ERROR pool timeout after 30s (active=20 idle=0) there it is again.",
         "TypeError: we always need this because it must be\n    at read (app.ts:12:3)",
@@ -435,6 +436,11 @@ def test_the_same_answer_to_two_questions_is_kept_twice() -> None:
     asked = [("assistant", f"Which port does {server} use?") for server in ("staging", "production")]
     found = extract(talk(asked[0], ("person", "6543"), asked[1], ("person", "6543")))
     assert texts(found) == [f"{question} – 6543" for _, question in asked]
+
+
+def test_a_claim_is_kept_with_the_correction_that_follows_it() -> None:
+    found = extract(talk(("assistant", "The server has 8 GB of RAM."), ("person", "No, 16.")))
+    assert texts(found) == ["The server has 8 GB of RAM. – No, 16."]
 
 
 def test_an_answer_that_was_wrong_is_not_kept() -> None:

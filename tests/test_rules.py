@@ -37,6 +37,9 @@ RULES = (
 )
 OTHERS = (
     "it never worked on my machine",
+    "No way, never ever!",
+    "Nein, auf keinen Fall.",
+    "絶対にだめです。",
     "いつも雨が降っています。",
     "don't commit yet",
     "should we always use pnpm?",

@@ -983,7 +983,7 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
     before, now = terms(earlier.text), terms(later.text)
     if all(any(map(str.isdigit, "".join(some))) for some in (before - now, now - before)):
         return replace(later, score=max(earlier.score, later.score), was=earlier.text)
-    corrected = _differ_in_typo(earlier.text, later.text)
+    corrected = _differ_in_typo(earlier.text, later.text) or later.text.startswith(f"{earlier.text} – ")
     kept, other = (earlier, later) if earlier.score > later.score and not corrected else (later, earlier)
     seen = dict.fromkeys((*earlier.seen, *later.seen, other.turn))
     seen.pop(kept.turn, None)
