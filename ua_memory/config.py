@@ -390,10 +390,7 @@ def load(root: Path, env: Mapping[str, str], *, lenient: bool = False) -> Config
         value, sources[spec.name] = reading.value(spec, values.get("id", ""))
         if sources[spec.name] != "default":
             values[spec.name] = value
-    if {"default"} & {
-        sources["id"],
-        sources["trail"],
-    }:
+    if "default" in (sources["id"], sources["trail"]):
         values |= _where_it_lies(root, values)
     known = {spec.metadata["toml"] for spec in _table()}
     return Config(
