@@ -297,7 +297,12 @@ def test_the_weekend_after_an_event(day: str, after: str, before: str) -> None:
 def test_a_question_in_german_that_english_words_begin() -> None:
     now = datetime(2026, 11, 25, 10, tzinfo=UTC)
     yesterday, june = "2026-11-24", "2026-06-01"
-    asked = {"was war gestern": yesterday, "wer war gestern da": yesterday, "beginning of June": june}
+    asked = {
+        "was war gestern": yesterday,
+        "gestern Auto": yesterday,
+        "wer war gestern da": yesterday,
+        "beginning of June": june,
+    }
     for query, start in asked.items():
         assert dates.read(query, now, UTC).start == start
     assert not dates.read("what was the war about", now, UTC)

@@ -242,6 +242,9 @@ _UNITS = {"day", "week", "month", "quarter", "year"}
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
 """Words that make a year a date: `Anfang 2026`."""
 
+_TELLING = {"gestern", "vorgestern", "ayer", "anteayer", "avant-hier"}
+"""Names that are no word of any other language."""
+
 Piece = tuple[str, int, int]
 """(English words, start, end) of what was translated."""
 
@@ -263,6 +266,7 @@ def language(text: str) -> str | None:
         short = bool(sure) and all(
             word in spoken.names or word in spoken.asks or _known(word, spoken) for word in words
         )
+        short = short or not _TELLING.isdisjoint(names)
         dated = len(words) <= 2 and bool(names) and re.search(r"\b\d{4}\b", text) is not None
         if not names and re.search(r"\b(?:19|20)\d\d\b", text):
             bounds = {word for word in words if spoken.joins.get(word) in _BOUNDS}
