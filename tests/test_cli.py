@@ -366,6 +366,7 @@ def test_get_prints_the_text_as_it_stands(shell: Shell) -> None:
 
 def test_core(shell: Shell) -> None:
     assert "No blocks yet" in shell.ok("core", "list").out
+    assert "core replace Me ''" in shell("core", "replace", "Me").err
     assert shell.ok("core", "replace", "Me", "likes tea").out.startswith("Added Me in MEMORY.md:")
     changed = shell.ok("core", "replace", "Me", "-", stdin="likes tea\nand maps\n").out
     assert "Replaced Me" in changed and "  + and maps" in changed and "  - " not in changed

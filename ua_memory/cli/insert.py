@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,7 @@ from typer import Argument, Option
 from ua_memory.caller import Call, is_person, read_text
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
+from ua_memory.errors import Usage
 from ua_memory.text.wording import RULES_BLOCK
 from ua_memory.views import knowledge as views
 from ua_memory.views import output
@@ -162,6 +164,9 @@ def core_replace(
     Nothing else of the file changes. A text over its budget is refused, not cut.
     """
     text = read_text(call, value)
+    if not (text or value):
+        empty = shlex.join(["ua-memory", "core", "replace", name, ""])
+        raise Usage("no text given", hint=f"to empty the block: {empty}")
     person = is_person(call)
     done = memory.core.replace(name, text, expect=expect, request=request, session=session, by_person=person)
     show_result(call, done, views.block_change_json, views.show_block_change)
