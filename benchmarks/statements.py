@@ -1,8 +1,11 @@
-"""How many of a model's statements a flush keeps as they are: `python benchmarks/statements.py [--list]`.
+"""How many of a model's statements are kept as they are: `python benchmarks/statements.py [--list]`.
 
 `data/statements.jsonl` has what a large model, which did not know the checks, wrote of the first sessions of
 twelve stories (`data/stories`), and false statements of eleven kinds by another one. A scripted model gives
 them to the flush's sub-agent. `--list` prints the true ones that are not kept, and the false ones that are.
+
+`data/pairs.jsonl` has free paraphrases of short exchanges, and false statements on them. They are checked
+against the whole exchange.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -21,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from scripted_model import DONE, Scripted, keep
 
 from ua_memory.retain.subagent import MemoryView, run_subagent
+from ua_memory.text.grounding import disagreement, ungrounded_claims
 from ua_memory.transcripts.turns import Turn
 
 DATA = Path(__file__).parent / "data"
@@ -61,14 +65,30 @@ def answers() -> Iterator[tuple[dict[str, Any], str]]:
         yield from zip(given, model.told, strict=True)
 
 
+def checked_pairs() -> Iterator[tuple[str, str, str, str]]:
+    """(kind, statement, what was said, `kept` or why not) of each pair."""
+    for line in (DATA / "pairs.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        quotes = [turn.partition(": ")[2] for turn in row["said"]]
+        for kind, text in (*(("true", each) for each in row["true"]), *row["false"]):
+            missing = ", ".join(ungrounded_claims(text, row["said"]))
+            yield kind, text, " / ".join(quotes), missing or disagreement(text, quotes, row["said"]) or "kept"
+
+
 def main(*options: str) -> None:
+    report(
+        ((row.get("error", "true"), row["statement"], row["quote"], why) for row, why in answers()), options
+    )
+    report(checked_pairs(), options)
+
+
+def report(found: Iterable[tuple[str, str, str, str]], options: Sequence[str]) -> None:
     every, kept = Counter[str](), Counter[str]()
-    for row, answer in answers():
-        kind = row.get("error", "true")
+    for kind, text, said, answer in found:
         every[kind] += 1
         kept[kind] += answer == "kept"
         if "--list" in options and (answer == "kept") == (kind != "true"):
-            print(f"{kind}: {answer}\n   {row['statement']}\n   «{row['quote']}»")
+            print(f"{kind}: {answer}\n   {text}\n   «{said}»")
     print(f"kept as they are: {kept.pop('true')} of {every.pop('true')} true statements,"
           f" {kept.total()} of {every.total()} false ones")  # fmt: skip
     print(
