@@ -56,6 +56,18 @@ def test_init_without_a_path_makes_the_default_bank(tmp_path: Path) -> None:
     assert (tmp_path / "ua-memory" / "MEMORY.md").exists()
 
 
+def test_who_finds_nothing_outside_of_every_bank_is_told_which_one_was_searched(tmp_path: Path) -> None:
+    bank, outside = tmp_path / "ua-memory", tmp_path / "project"
+    outside.mkdir()
+    shell = Shell(tmp_path, outside, terminals=EVERY)
+    shell.ok("init")
+    told = f"ua-memory: no bank is here or above; this is {bank}\n"
+    shell.ok("insert", "Alice drinks tea")
+    assert told in shell.ok("search", "zebra").err and told not in shell.ok("search", "tea").err
+    assert told not in Shell(tmp_path, bank, terminals=EVERY).ok("search", "zebra").err
+    assert told not in Shell(tmp_path, outside).ok("search", "zebra").err, "a program"
+
+
 def test_init_says_that_it_makes_the_default_bank_and_how_to_get_another(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

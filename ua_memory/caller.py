@@ -274,6 +274,12 @@ def tell_sessions(call: Call, memory: Memory) -> None:
         )
 
 
+def tell_default_bank(call: Call) -> None:
+    """Tell a person at a terminal which bank was taken, where none is here or above."""
+    if call.on_terminal and is_person(call) and named(call) is None and found(call) is None:
+        call.stderr.write(f"ua-memory: no bank is here or above; this is {bank_root(call)}\n")
+
+
 def untrusted(config: Config) -> str:
     """That settings of the bank's file do not count before their owner says so; '' where all do."""
     from ua_memory.config import sensitive

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from typer import Argument, Option
 
-from ua_memory.caller import Call, given, is_person, parse_day, parse_moment
+from ua_memory.caller import Call, given, is_person, parse_day, parse_moment, tell_default_bank
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import placeholder_values
@@ -155,10 +155,11 @@ def search(
         answers = memory.search_many(queries, progress=tell, **chosen)
     if not (batch or call.as_json):
         today, filtered = memory.store.now().date(), bool(filters) or bool(min_score)
-        return views.show_hits(
+        views.show_hits(
             Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered,
             root=str(memory.store.bank.root),
         )  # fmt: skip
+        return None if answers[0].answered else tell_default_bank(call)
     for answer in answers:
         print_json(call, views.search_json(answer, explain), line=batch)
     return None
