@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from banks import git
 from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
@@ -608,6 +609,17 @@ def test_index_rebuild(shell: Shell) -> None:
 
 
 # -- errors --------------------------------------------------------------------------------------------
+
+
+def test_settings_that_are_gone_come_back(shell: Shell) -> None:
+    for command in ("git restore ua-memory.toml", "undo"):
+        (shell.cwd / "ua-memory.toml").unlink()
+        if command == "undo":
+            git(shell.cwd, "commit", "-qam", "deleted")
+        checked = shell("doctor").out
+        assert f"hint: ua-memory {command}" in checked
+        shell.ok(*checked.partition("hint: ua-memory ")[2].split("\n")[0].split())
+        assert (shell.cwd / "ua-memory.toml").exists()
 
 
 def test_a_line_with_an_id_is_retired_and_one_without_is_changed_in_its_file(shell: Shell) -> None:

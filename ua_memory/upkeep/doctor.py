@@ -336,6 +336,10 @@ def _make_private(store: Store) -> None:
 def _check_settings(store: Store) -> CheckResult:
     if store.config.problems:
         return "\n".join(store.config.problems), "correct what each line names"
+    if store.bank.own and not store.config.id:
+        gone = None if SETTINGS in store.survey().changed else next(iter(store.history.log([SETTINGS])), None)
+        back = f"undo {gone.id[:10]}" if gone else f"git restore {SETTINGS}"
+        return f"{SETTINGS} is gone, or has no id", f"ua-memory {back}"
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
     hint = "ua-memory config lists the settings" if unknown else ""
     return f"unknown setting {unknown}" if unknown else SETTINGS, hint
