@@ -16,7 +16,7 @@ from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import foreign_stop_words, numerals
-from ua_memory.text.wording import ANSWERED, CHANGED
+from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
@@ -440,7 +440,7 @@ class _ValueSentence:
 
     @cached_property
     def changed(self) -> bool:
-        return CHANGED.search(self.text) is not None
+        return CHANGED_FOLDED.search(self.text.casefold()) is not None
 
     @cached_property
     def answers(self) -> frozenset[str]:
