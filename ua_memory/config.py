@@ -458,9 +458,8 @@ class _Reading:
             if not self.lenient:
                 raise
             line = re.search(r"at line (\d+)", error.what)
-            self.problems.append(
-                f"{file}{f':{line[1]}' if line else ''}: {error.what}; it is ignored (hint: {error.hint})"
-            )
+            where = f"{file}:{line[1]}" if line else file
+            self.problems.append(f"{where}: {error.what}; it is ignored (hint: {error.hint})")
             return _salvaged(file) if file and name == SETTINGS else {}
 
     def _describe_problem(self, error: Malformed, spec: Field[Any], source: str) -> str:

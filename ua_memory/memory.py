@@ -224,10 +224,9 @@ class Memory:
             raise Usage("a fact cannot replace itself", where=f"^{old.id}", hint="leave `by` out")
         with self.store.revision("retire", door=self.door, by_person=by_person) as draft:
             day = f"{self.store.now().astimezone(self.store.config.zone):%Y-%m-%d}"
-            link = (
-                f"replaced by {fields.link_to(draft.link_name(new.place.path), str(new.id))}" if new else ""
-            )
-            after = knowledge_facts.retire(draft, old, ", ".join(filter(None, (day, link, why))))
+            link = fields.link_to(draft.link_name(new.place.path), str(new.id)) if new else ""
+            reasons = (day, link and f"replaced by {link}", why)
+            after = knowledge_facts.retire(draft, old, ", ".join(filter(None, reasons)))
             draft.subject = f"retire: ^{after.id} in {after.place.path}"
             draft.facts = [f"^{after.id}"]
         return after, draft.result

@@ -56,10 +56,8 @@ def command_of(call: Call, *, shared: bool = False) -> list[str]:
 def _client_files(client: str) -> dict[str, str]:
     """The files shipped for a client: {name: text}. The suffix `.in` hides Python from our own linters."""
     folder = Path(__file__).parent.parent / "data" / "plugins" / client
-    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
-    return {
-        each.relative_to(folder).as_posix().removesuffix(".in"): each.read_text("utf-8") for each in files
-    }
+    files = {f.relative_to(folder).as_posix(): f for f in sorted(folder.rglob("*")) if f.is_file()}
+    return {name.removesuffix(".in"): file.read_text("utf-8") for name, file in files.items()}
 
 
 # -- settings ----------------------------------------------------------------------------------------------

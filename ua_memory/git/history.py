@@ -982,9 +982,8 @@ class History(Remotes):
             there = self.blobs(late) if late else {}
             ids |= {path: there.get(path) for path in late}
             if ids and not set_entries(self.git_dir / "index", ids):
-                rows = (
-                    f"100644 {name}\t{path}" if name else f"0 {NOBODY}\t{path}" for path, name in ids.items()
-                )
+                entries = {path: f"100644 {name}" if name else f"0 {NOBODY}" for path, name in ids.items()}
+                rows = (f"{entry}\t{path}" for path, entry in entries.items())
                 stdin = "".join(f"{row}\0" for row in rows).encode("utf-8", "surrogateescape")
                 self.run("update-index", "-z", "--index-info", stdin=stdin, env=NO_FSYNC)
             self._save_pending_paths([])

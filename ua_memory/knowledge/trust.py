@@ -278,9 +278,8 @@ class FileProofs:
 
     def problems(self, store: Store) -> Iterator[Problem]:
         """The broken links, in the order in which they were read."""
-        missing = (
-            {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
-        )
+        refs = {proof.ref for _, _, proof in self.cited if proof.id not in self.said}
+        missing = refs - self.said.keys() - self.buried.keys()
         elsewhere = _prose_block_ids(store, missing) if missing else set()
         yield from self.bare
         for path, line, proof in self.cited:

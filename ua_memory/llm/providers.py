@@ -219,9 +219,8 @@ class CodexProgram(ProgramModel):
         ]
         done = next((row for row in rows if row.get("type") == "turn.completed"), None)
         if done is None or not texts:
-            failed = [
-                str(row.get("message") or row.get("error")) for row in rows if "error" in str(row["type"])
-            ]
+            wrong = (row for row in rows if "error" in str(row["type"]))
+            failed = [str(row.get("message") or row.get("error")) for row in wrong]
             said = failed[-1] if failed else errors or printed
             status = re.search(r"status (\d{3})", said)
             raise self._failure(int(status[1]) if status else None, said)

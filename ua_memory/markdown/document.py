@@ -188,9 +188,8 @@ class ParseCache:
         reader.read()
         problems = reader.problems
         if not source.valid:
-            problems = sorted(
-                [*problems, *_encoding_problems(path, source.lines)], key=lambda problem: problem.line
-            )
+            problems = [*problems, *_encoding_problems(path, source.lines)]
+            problems.sort(key=lambda problem: problem.line)
         return Document(
             path,
             source.lines,

@@ -325,9 +325,8 @@ class Reader:
             self.records.append(MentalModel(**texts, **whole, body=body))
         elif self.header.size:
             source, chunks = self.header.text("source"), self.header.texts("chunks")
-            self.records.append(
-                SourceDocument(**texts, source=source, chunks=chunks, place=self.place(0, self.header.size))
-            )
+            place = self.place(0, self.header.size)
+            self.records.append(SourceDocument(**texts, source=source, chunks=chunks, place=place))
 
     def _read_description(self) -> None:
         """Add the `description` in the front matter of Claude Code's memory files as a passage."""
@@ -386,10 +385,8 @@ class Reader:
             if isinstance(record, (Fact, Observation, Opinion)) and record.id is not None:
                 other = first.setdefault(record.id, record)
                 if other.text != record.text:
-                    where = f"line {other.place.line}"
-                    self.problem(
-                        record.place.line - 1, f"^{record.id} is already the id of another text, {where}"
-                    )
+                    what = f"^{record.id} is already the id of another text, line {other.place.line}"
+                    self.problem(record.place.line - 1, what)
 
 
 def _file_heading(header: Header) -> Heading:

@@ -355,9 +355,8 @@ def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
         done = proposals.considered(run.store)
         facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
         cost = estimate(run.fact_groups(work, facts), model, BATCH_PRICE if run.batch_api else 1.0)
-    return Preview(
-        len(work.waiting), len(facts), tuple(applying.changes), folded.at_odds, draft.diff(context=1), cost
-    )
+    changes, diff = tuple(applying.changes), draft.diff(context=1)
+    return Preview(len(work.waiting), len(facts), changes, folded.at_odds, diff, cost)
 
 
 def estimate(each: Sequence[FactGroup], model: Endpoint | Model, share: float = 1.0) -> Estimate:

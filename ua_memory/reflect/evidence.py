@@ -150,9 +150,8 @@ class EvidenceCollector:
                 made = replace(made, untrusted=True, about=f"{made.about}, untrusted: {item.origin}")
             return replace(made, place=item.place, text=item.text)
         head = f"{layer[:-1]}, {item.date}" if item.date else layer[:-1]
-        return EvidencePiece(
-            0, layer, item.text, item.place, item.id, item.date, item.day or "", item.origin, about=head
-        )
+        when = (item.date, item.day or "")
+        return EvidencePiece(0, layer, item.text, item.place, item.id, *when, item.origin, about=head)
 
     def _add(self, piece: EvidencePiece) -> EvidencePiece:
         key = (piece.place.path, piece.place.line)

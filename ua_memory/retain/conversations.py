@@ -98,10 +98,8 @@ class Conversations:
     ) -> CaptureResult:  # fmt: skip
         """Queue the new turns of a session that is still open. `spot` has the values of the last
         `ReadPosition`; `model` says whether a model will read them."""
-        flusher = self.flusher(for_model=model)
-        return capture(
-            flusher, session, transcript, said=said, asked=asked, position=ReadPosition(*spot), close=close
-        )
+        flusher, position = self.flusher(for_model=model), ReadPosition(*spot)
+        return capture(flusher, session, transcript, said=said, asked=asked, position=position, close=close)
 
     def preview(
         self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,

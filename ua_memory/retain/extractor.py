@@ -511,9 +511,8 @@ class ChunkExtractor:
         one, other = (self.extract(half) if half.text.strip() else ExtractedChunk() for half in halves)
         offset = len(one.facts)
         causes = {**one.causes, **{n + offset: m + offset for n, m in other.causes.items()}}
-        return ExtractedChunk(
-            (*one.facts, *other.facts), causes, (*one.refused, *other.refused), one.talked or other.talked
-        )
+        facts, refused = (*one.facts, *other.facts), (*one.refused, *other.refused)
+        return ExtractedChunk(facts, causes, refused, one.talked or other.talked)
 
 
 class _ExtractionTools:

@@ -545,6 +545,5 @@ class Watches:
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would save and cost; see `Documents.preview`."""
         ready = [name for _, changes in self.list() for name in (*changes.ready, *changes.young)]
-        return self._documents.preview(
-            (self._documents.read(Path(name), origin="import") for name in ready), model=model
-        )
+        items = (self._documents.read(Path(name), origin="import") for name in ready)
+        return self._documents.preview(items, model=model)

@@ -1002,9 +1002,8 @@ def _is_event_noun(word: str) -> bool:
 
 def is_year_after_name(text: DateText, i: int, j: int) -> bool:
     """Whether the year of `May 2019` is one: not in `May 2019 files`, `may 2019 be`."""
-    return text.low(j) not in COUNTED and not (
-        not text.is_capitalised(i) and text.low(i) == "may" and text.low(j) == "be"
-    )
+    verb = not text.is_capitalised(i) and text.low(i) == "may" and text.low(j) == "be"
+    return text.low(j) not in COUNTED and not verb
 
 
 def is_decade(text: DateText, i: int) -> bool:
@@ -1020,9 +1019,8 @@ def is_decade(text: DateText, i: int) -> bool:
         return len(text.low(i)) > 4 or text.low(i - 1) != "start"
     if word in ("00s", "10s", "20s", "30s"):
         return False
-    return (before == "the" or (before in ("in", "since", "during") and len(text.low(i)) >= 5)) and may_end(
-        text, i + 1
-    )
+    named = before == "the" or (before in ("in", "since", "during") and len(word) >= 5)
+    return named and may_end(text, i + 1)
 
 
 def is_short_year(text: DateText, i: int) -> bool:
@@ -1289,12 +1287,10 @@ def matches_range(moment: str, stretches: set[tuple[date, date]]) -> bool:
     """Whether one of these date ranges (start, and the day after the end) is in a month, or is a weekday, of
     this name."""
     if moment in DAY_NAMES:
-        return any(
-            start.weekday() == DAY_NAMES[moment] and (end - start).days == 1 for start, end in stretches
-        )
-    return moment in MONTH_NAMES and any(
-        start.month == MONTH_NAMES[moment] and (end - start).days < 32 for start, end in stretches
-    )
+        days = (start for start, end in stretches if (end - start).days == 1)
+        return any(day.weekday() == DAY_NAMES[moment] for day in days)
+    months = (start.month for start, end in stretches if (end - start).days < 32)
+    return moment in MONTH_NAMES and MONTH_NAMES[moment] in months
 
 
 def implied_days(text: str, said_on: date) -> Iterator[date]:

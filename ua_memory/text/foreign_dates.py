@@ -22,9 +22,8 @@ DAYS = word_tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
 def _parse_forms(names: str, english: tuple[str, ...]) -> dict[str, str]:
     """`января/январе февраля/феврале` → each form with the English name of its place."""
-    return {
-        form: name for forms, name in zip(names.split(), english, strict=True) for form in forms.split("/")
-    }
+    pairs = zip(names.split(), english, strict=True)
+    return {form: name for forms, name in pairs for form in forms.split("/")}
 
 
 def _parse_words(text: str) -> dict[str, str]:

@@ -363,16 +363,13 @@ def _strip_endings(word: str, endings: Sequence[str] = _SUFFIXES) -> Iterator[st
 
 def _is_compound(word: str) -> bool:
     """codebase, whitespace, workarounds."""
-    return any(
-        word[:at] in _tokenizer_words() and _is_base_form(word[at:]) for at in range(3, len(word) - 3)
-    )  # fmt: skip
+    places = range(3, len(word) - 3)
+    return any(word[:at] in _tokenizer_words() and _is_base_form(word[at:]) for at in places)
 
 
 def _is_base_form(word: str) -> bool:
-    return any(
-        len(stem) >= _SHORTEST and stem in _tokenizer_words()
-        for stem in (word, *(word.removesuffix(ending) for ending in ("s", "ed", "ing", "er")))
-    )
+    stems = (word.removesuffix(ending) for ending in ("", "s", "ed", "ing", "er"))
+    return any(len(stem) >= _SHORTEST and stem in _tokenizer_words() for stem in stems)
 
 
 # -- lexicon -----------------------------------------------------------------------------------------------

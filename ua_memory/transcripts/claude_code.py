@@ -243,9 +243,8 @@ class ClaudeCode(Format):
             said = as_str(record.get("content")) or said
             text = typed_text(said)
             if operation == "remove" and text and id_hash(said) not in self._recorded_texts:
-                yield Turn(
-                    self.name(line, record), "person", text, as_time(record.get("timestamp")), line=line
-                )
+                at = as_time(record.get("timestamp"))
+                yield Turn(self.name(line, record), "person", text, at, line=line)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if self.keep[line] == 1 and record.get("type") in ("user", "assistant"):

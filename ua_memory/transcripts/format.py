@@ -197,10 +197,8 @@ class ByteSource:
         if not self.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
             self.start = self._after_first_line()
         if self.head.startswith(b"SQLite format 3"):
-            raise Malformed(
-                "this is an SQLite database, not a transcript",
-                hint="export the session first: openclaw sessions export-trajectory, opencode export",
-            )
+            hint = "export the session first: openclaw sessions export-trajectory, opencode export"
+            raise Malformed("this is an SQLite database, not a transcript", hint=hint)
 
     def freeze(self) -> None:
         """Have later passes end here: a live transcript may grow in between."""
@@ -491,9 +489,8 @@ class ContextGauge:
     def usage(self, boundary: Boundary | None, window: int | None = None) -> ContextUsage:
         """The usage; after a compaction only what that says it left."""
         stale = boundary is not None and boundary.line > self.line
-        return ContextUsage(
-            boundary.after if boundary and stale else self.last, self.peak, self.model, window
-        )
+        last = boundary.after if boundary and stale else self.last
+        return ContextUsage(last, self.peak, self.model, window)
 
 
 def claude_usage(usage: Record) -> int:

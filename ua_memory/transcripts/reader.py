@@ -35,6 +35,7 @@ CLIENTS = (
     *("claude-code", "pi", "clawdbot", "openclaw", "codex", "hermes", "opencode"),
     *("messages", "markdown", "text"),
 )
+_CLIENTS_HINT = f"known clients: {', '.join(CLIENTS)}"
 
 _SNIFFED_LINES = 50
 _CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
@@ -85,9 +86,7 @@ def sniff(head: bytes) -> str:
         for pattern, client in _LONG_LINES:
             if pattern.search(part):
                 return client
-    raise Malformed(
-        "this is JSON, but not a transcript of a known client", hint="known clients: " + ", ".join(CLIENTS)
-    )
+    raise Malformed("this is JSON, but not a transcript of a known client", hint=_CLIENTS_HINT)
 
 
 def _mostly_objects(lines: list[str]) -> bool:
@@ -276,9 +275,7 @@ def read(
     Malformed for data that is no transcript; lines that cannot be read are problems.
     """
     if client is not None and client not in _FORMATS:
-        raise UsageError(
-            f"no reader for transcripts of {client!r}", hint="known clients: " + ", ".join(CLIENTS)
-        )
+        raise UsageError(f"no reader for transcripts of {client!r}", hint=_CLIENTS_HINT)
     source = ByteSource(stream)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
     return TranscriptReading(source, _FORMATS[client or sniff(source.start)](), ids)

@@ -368,9 +368,8 @@ class HistoryPurges:
         Usage, NotFound, Conflict, StillThere."""
         store, known = self._store, tombstones.read(self._store)
         sought = after.needles if after else ()
-        named = (
-            (one.id for one in after.plan.removals) if after else (tombstone_id(one) or one for one in ids)
-        )
+        removed = [one.id for one in after.plan.removals] if after else []
+        named = removed if after else [tombstone_id(one) or one for one in ids]
         chosen = tuple(block.removeprefix("^") for block in named) or tuple(known.by_id)
         if not chosen:
             raise NotFound("nothing to purge: nothing was forgotten", hint="ua-memory forget ^id --purge")

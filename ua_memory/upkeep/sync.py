@@ -449,9 +449,8 @@ class _SyncRun:
         done.notes += [*joined.notes, *(joined.result.notes if joined.result else ())]
 
     def _join(self, other: str) -> JoinResult:
-        done, newly_forgotten = join_and_clean(
-            self.store, other, self.index, door=self.door, subject=self.subject, dry_run=self.trial
-        )
+        own = {"door": self.door, "subject": self.subject}
+        done, newly_forgotten = join_and_clean(self.store, other, self.index, **own, dry_run=self.trial)
         self.done.forgotten = newly_forgotten or self.done.forgotten
         return done
 

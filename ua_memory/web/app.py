@@ -72,9 +72,8 @@ class Web:
 
     def __init__(self, served: Served) -> None:
         self.served, self.templates = served, render.environment()
-        self.threads: dict[Thread, Executor] = {
-            name: ThreadPoolExecutor(1, f"web-{name}") for name in served.banks
-        }
+        threads = {name: ThreadPoolExecutor(1, f"web-{name}") for name in served.banks}
+        self.threads: Mapping[Thread, Executor] = threads
         self.live, self.stopping = 0, asyncio.Event()
         self.drawn: dict[tuple[str, str, bool], tuple[Shown, str]] = {}
 

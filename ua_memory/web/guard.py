@@ -151,9 +151,8 @@ class Guard:
         return 0
 
     def _signed_in(self, headers: Any) -> bool:
-        pairs = (
-            each.strip().partition(b"=") for line in _all(headers, b"cookie") for each in line.split(b";")
-        )
+        cookies = (each for line in _all(headers, b"cookie") for each in line.split(b";"))
+        pairs = (each.strip().partition(b"=") for each in cookies)
         given = [value for name, _, value in pairs if name == self.name]
         # Another port of this host may set a cookie of the same name, which must not lock the user out.
         return any(hmac.compare_digest(each, self.value) for each in given)
