@@ -168,6 +168,10 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         _rule(r"(\d{4})\s*年第?([一二三四1-4])季度", lambda m: f"Q{_number(m[2])} {m[1]}"),
         _rule(r"((?:19|20)\d\d)\s*年([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
         _rule(r"((?:19|20)\d\d)\s*年", lambda m: f"year {m[1]}"),
+        _rule(
+            r"(去年|今年|明年|昨年|来年)の?(N)月(N)[日号]",
+            lambda m: f"{_number(m[3])} {_month(m[2])} {year[m[1]]}",
+        ),
         _rule(r"(去年|今年|明年|昨年|来年)の?(N)月份?", lambda m: f"{_month(m[2])} {year[m[1]]}"),
         _rule(r"(去年|今年|明年)([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} of {year[m[1]]}"),
         _rule(
