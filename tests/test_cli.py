@@ -618,6 +618,7 @@ def test_settings_that_are_gone_come_back(shell: Shell) -> None:
             git(shell.cwd, "commit", "-qam", "deleted")
         checked = shell("doctor").out
         assert f"hint: ua-memory {command}" in checked
+        assert "ua-memory.toml: is gone" in shell("sync", "--remote", "nowhere.git").err
         shell.ok(*checked.partition("hint: ua-memory ")[2].split("\n")[0].split())
         assert (shell.cwd / "ua-memory.toml").exists()
 

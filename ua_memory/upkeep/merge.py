@@ -1107,8 +1107,6 @@ def _require_same_bank(store: Store, other: str) -> bool:
         raise Conflict(what, where=SETTINGS, hint=hint)
     if store.bank.own and _is_untouched(store):
         return True
-    if not store.config.id:
-        raise Conflict("gone, or it has no id", where=SETTINGS, hint="ua-memory doctor")
     what = f"these are different banks: {store.config.id} here, {there.get('id')} there"
     hint = f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again'
     raise Conflict(what, where=SETTINGS, hint=hint)

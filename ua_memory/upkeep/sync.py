@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_dated
+from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_blank, is_dated
 from ua_memory.errors import (
     Busy,
     Conflict,
@@ -314,6 +314,9 @@ def sync(
     the bank for the old history, needed if another machine has purged it. NotFound without a remote, Conflict
     for a history of another bank, Busy while another sync runs, GitFailed if the remote fails or refuses.
     """
+    if is_blank(str(store.bank.root / SETTINGS)):  # elsewhere its deletion would be that of the bank
+        hint = "ua-memory doctor" if store.bank.own else "ua-memory init ."
+        raise Conflict("is gone", where=SETTINGS, hint=hint)
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
         name, url, first = _remote(store, address)
