@@ -225,11 +225,13 @@ def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path
     assert not is_running(served.local) and not is_running(frozen.local)
 
 
+HURRY = f"import {service.__name__} as s; s.TICK_SECONDS = 0.1; import ua_memory.__main__ as m; m.main()"
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("what", ["bank", "settings", "state"])
 def test_it_leaves_when_its_bank_is_gone(what: str, place: Place) -> None:
-    code = f"import {service.__name__} as s; s.TICK_SECONDS = 0.1\nfrom ua_memory.__main__ import main; main()"
-    daemon = place.begun(code, "daemon", "run")
+    daemon = place.begun(HURRY, "daemon", "run")
     place.up()
     if what == "settings":  # the folder stays, which is a bank no more
         for path in (place.root / "MEMORY.md", place.root / "ua-memory.toml"):
@@ -305,9 +307,8 @@ def test_it_leaves_when_it_has_nothing_to_do_or_no_bank(place: Place) -> None:
     settings.write_text(
         settings.read_text() + "\n[daemon]\nidle_minutes = 0\n[hand_edits]\nquiet_seconds = 0\n"
     )
-    code = f"import {service.__name__} as s; s.TICK_SECONDS = 0.2\nfrom ua_memory.__main__ import main; main()"
     assert (
-        place.begun(code, "daemon", "run").wait() == 0 and "exited: idle" in place.run("daemon", "logs").out
+        place.begun(HURRY, "daemon", "run").wait() == 0 and "exited: idle" in place.run("daemon", "logs").out
     )
 
 

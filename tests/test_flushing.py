@@ -199,7 +199,7 @@ def test_what_is_shown(tmp_path: Path, memory: Memory) -> None:
 
 # -- the daemon ----------------------------------------------------------------------------------------------
 
-HURRY = "import ua_memory.daemon.worker as f; f.EVERY = f.REST = 0.1; f.YOUNG = 0.5\n"
+HURRY = "import ua_memory.daemon.worker as f; f.QUEUE_INTERVAL = f.REST = 0.1; f.GRACE_SECONDS = 0.5\n"
 
 
 BUSY = 60

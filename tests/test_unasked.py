@@ -148,7 +148,8 @@ def keys(model: Keeper) -> dict[str, str]:
 def run_daemon(place: Place, settings: str = QUICK, **env: str) -> Begun:
     file = place.root / "ua-memory.toml"
     file.write_text(f"{file.read_text()}\n[daemon]\n{settings}\n")
-    code = "import ua_memory.daemon.worker as f; f.EVERY = f.REST = 0.1; f.LOOK = 0.5\n"
+    code = "import ua_memory.daemon.worker as f; f.QUEUE_INTERVAL = f.REST = 0.1\n"
+    code += "f.UPKEEP_CHECK_INTERVAL = 0.5\n"
     code += "from ua_memory.cli.fast import main; main()"
     # by words: to load the embedding model takes longer than all of it
     return place.begun(code, "daemon", "run", UA_MEMORY_EMBEDDING="none", **env)
