@@ -427,7 +427,7 @@ class EditInspector:
     def _forgotten_ids(self, edit: Edit) -> frozenset[str]:
         """The forgotten ids that a save has again. A person who wants such a statement back undoes the
         forgetting, or writes it without the id."""
-        again = saves.by_key(edit.disk, edit.path).keys() - saves.by_key(edit.in_head, edit.path).keys()
+        again = edit.after.keys() - edit.before.keys()
         ids = {name for kind, name in again if kind == "id"}
         if not ids or edit.path == FORGOTTEN_FILE:
             return frozenset()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ua_memory.git.history import History
@@ -57,13 +57,23 @@ BY_TEXT = "text"
 """The kind of key of a record without an id: its text's hash. Reworded, it has another key."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Edit:
     """One file that differs from HEAD: its bytes in HEAD (`in_head`) and on `disk`; None: no file."""
 
     path: str
     in_head: bytes | None
     disk: bytes | None
+
+    @cached_property
+    def before(self) -> Mapping[Key, Record]:
+        """Its records in HEAD; kept, since to parse a file of 60,000 of them takes a second."""
+        return by_key(self.in_head, self.path)
+
+    @cached_property
+    def after(self) -> Mapping[Key, Record]:
+        """Its records on disk."""
+        return by_key(self.disk, self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +141,8 @@ def names_of_new(before: bytes | None, after: bytes | None, path: str) -> tuple[
 
 def lost_records(edits: Mapping[str, Edit]) -> dict[str, int]:
     """{path: number of lost records} over all edits together; moved and reworded ones are not lost."""
-    before = {path: _qualify_ids(by_key(edit.in_head, path), path) for path, edit in edits.items()}
-    after = {path: _qualify_ids(by_key(edit.disk, path), path) for path, edit in edits.items()}
+    before = {path: _qualify_ids(edit.before, path) for path, edit in edits.items()}
+    after = {path: _qualify_ids(edit.after, path) for path, edit in edits.items()}
     there = {key for found in after.values() for key in found}
     words = {_identifying_text(record) for found in after.values() for record in found.values()}
     known = {key for found in before.values() for key in found}
@@ -249,7 +259,7 @@ def detect_stale(edit: Edit, past: FileHistory, intermediate: Sequence[bytes] = 
     """
     if edit.in_head is None or edit.disk is None:
         return None
-    then, now = by_key(edit.in_head, edit.path), by_key(edit.disk, edit.path)
+    then, now = edit.before, edit.after
     dropped = then.keys() - now.keys()
     again = any(kind not in (BY_TEXT, "block") for kind, _ in now.keys() - then.keys())
     if not again and not missing_lines(edit.in_head, edit.disk):
@@ -339,7 +349,7 @@ def _acknowledged_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -
         answered = missing_lines(now, before) & lost or missing_lines(before, now) & missing_lines(
             edit.disk, edit.in_head
         )
-        if answered and not fresh and not added_with_it & by_key(edit.in_head, edit.path).keys():
+        if answered and not fresh and not added_with_it & edit.before.keys():
             return number
     return None
 
