@@ -161,6 +161,14 @@ def test_an_unreadable_record_is_named_and_kept(there: Bank, record: str, why: s
     assert aside[0].exists()
 
 
+def test_a_record_that_is_gone_once_it_is_read_stops_no_check(there: Bank) -> None:
+    folder = there.store.bank.pending
+    folder.mkdir(exist_ok=True)
+    (folder / f"revision-{KEY}{pending.UNREADABLE_SUFFIX}").symlink_to("gone")
+    assert "cannot be read" in "".join(health.pending_revisions(there.store))
+    assert "cannot be read" in check(there, "pending").seen
+
+
 # -- leftovers ---------------------------------------------------------------------------------------------
 
 

@@ -157,9 +157,10 @@ def unreadable_records(folder: Path) -> list[Path]:
 
 
 def why_unreadable(file: Path) -> str:
-    """What is wrong with a record that cannot be read."""
-    with writing(file):
-        first = file.read_bytes()[: len(FIRST_LINE)]
+    """What is wrong with a record that cannot be read, or that is gone by now."""
+    first = b""
+    with contextlib.suppress(OSError), file.open("rb") as there:
+        first = there.read(len(FIRST_LINE))
     other = first != FIRST_LINE and first.startswith(OF_ANY_VERSION)
     return "was left by another version of ua-memory" if other else "cannot be read"
 
