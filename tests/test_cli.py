@@ -383,6 +383,7 @@ def test_core(shell: Shell) -> None:
     assert shell.ok("core", "replace", "Me", "likes tea").out.startswith("Added Me in MEMORY.md:")
     changed = shell.ok("core", "replace", "Me", "-", stdin="likes tea\nand maps\n").out
     assert "Replaced Me" in changed and "  + and maps" in changed and "  - " not in changed
+    assert shell("core", "replace", "Me", "-", stdin="").code == 2, "a failed command's"
     assert shell.ok("core", "get", "me").out == "likes tea\nand maps\n"
     assert shell.ok("core", "get").out == "## Me\n\nlikes tea\nand maps\n"
     assert re.search(r"Me +5 of 1,000 tokens|Me +\d of 1,000 tokens", shell.ok("core", "list").out)

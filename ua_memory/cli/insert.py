@@ -164,7 +164,7 @@ def core_replace(
     Nothing else of the file changes. A text over its budget is refused, not cut.
     """
     text = read_text(call, value)
-    if not (text or value):
+    if not text and value != [""]:  # as of a command that failed before a pipe
         empty = shlex.join(["ua-memory", "core", "replace", name, ""])
         raise Usage("no text given", hint=f"to empty the block: {empty}")
     person = is_person(call)
