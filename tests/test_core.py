@@ -181,7 +181,7 @@ def test_adding(there: Bank) -> None:
     assert there.log()[0][2] == "core: add STATE"
 
 
-@pytest.mark.parametrize("name", ["", "  ", "##", "[]", "a\nb", "x" * 201, "tail #", "a\x00b"])
+@pytest.mark.parametrize("name", ["", "  ", "##", "[]", "a\nb", "x" * 201, "tail #", "a\x00b", "\u200d"])
 def test_names_that_are_none(there: Bank, name: str) -> None:
     with pytest.raises(Usage):
         replaced(there, name, "x")

@@ -37,8 +37,9 @@ def readable(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """`str.isprintable`, but with the joiners, which Persian words and emoji have: 👩‍💻."""
-    return text.translate({0x200C: None, 0x200D: None}).isprintable()
+    """`str.isprintable`, but with the joiners, which Persian words and emoji have, and not these alone."""
+    shown = text.translate({0x200C: None, 0x200D: None})
+    return bool(shown) and shown.isprintable()
 
 
 def indent_of(line: str) -> tuple[int, int]:
