@@ -726,8 +726,8 @@ def _normalize(text: str) -> str:
 # passes.
 
 
-_MIN_SHARED = 1 / 3
-"""The share of its terms that a text must have in common with its evidence, up to `_ENOUGH_SHARED`."""
+_MIN_SHARED, _ENOUGH_SHARED = 1 / 3, 2
+"""The share of its terms that a text must have in common with its evidence, and the number that is enough."""
 _SPEECH_TERMS = terms(
     "user person agent assistant owner team speaker says said tells told asks wants yes ok ll re ve since"
     " until"
@@ -735,12 +735,13 @@ _SPEECH_TERMS = terms(
 """Terms for speakers and speaking, which need no support."""
 _NO_TITLE = r"(?<!\b[dmDM]r\.)(?<!\b[mM]rs\.)(?<!\b[mM]s\.)"
 _AFTER_SENTENCE = late(rf"(?<=[.!?]){_NO_TITLE}\s+")
-_SHORTEST_STEM, _LONGEST_STEM, _ENOUGH_SHARED = 4, 64, 2
+_SHORTEST_STEM, _LONGEST_STEM = 4, 64
 
 
 def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool:
     """Whether a text is about what its evidence is about: a third of its terms occur there in some form, or
-    two of them. Asking for more would refuse twice as many paraphrases as lies.
+    two of them; names and numbers count half. Asking for more would refuse twice as many paraphrases as
+    lies.
 
     The terms of the `question` it answers do not count. A text without other terms ("No, no.") is not
     supported, unless it answers a question.
@@ -1812,7 +1813,7 @@ def _reason_pairs(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Se
 
 
 def _check_quantity(text: str, quotes: Sequence[str]) -> str:
-    """Why an "all", "always", "never", "usually" or "some" is not that of the quote, else ''."""
+    """Why an "all", "always", "never" or "usually" is not that of the quote, else ''."""
     mine, theirs = _simplify(text), _simplify("\n".join(quotes))
     mine = _NOT_ALL.sub(" ", mine)
     mine = re.sub(r"\bany\w*", "", mine) if _has_cue("limits", mine) else mine

@@ -939,6 +939,9 @@ _QUESTION_LENGTH, _ANSWER_LENGTH = 300, 200
 """Characters at the end of a turn that may ask for a secret, and of a turn that may answer it."""
 _QUOTES = "\"'`.,;:?()<>“”‘’„«»「」"
 
+_ASKS_FOR_PASSWORD = late(rf"pass|{_PASSWORD}", re.IGNORECASE)
+_VARIABLE = late(r"[A-Z]+(?:_[A-Z]+)*_(?:KEY|TOKEN|SECRET)(?:_\d)?")
+
 
 def names_secret(text: str) -> bool:
     """Whether a text has a word for a secret: "password", "API key"."""
@@ -958,12 +961,8 @@ def redact_answer(question: str, answer: str) -> str:
     if len(words) > 3 and answer.islower() and all(map(str.isalpha, words)) and _is_passphrase(answer):
         return "[redacted: secret]"
     values = {word.strip(_QUOTES) for word in words}
-    if "pass" not in question.lower():  # "Which secret should I use?", "DEPLOY_KEY_2"
-        values -= {
-            value
-            for value in values
-            if re.fullmatch(r"[A-Z]+(?:_[A-Z]+)*_(?:KEY|TOKEN|SECRET)(?:_\d)?", value)
-        }
+    if not _ASKS_FOR_PASSWORD.search(question):  # "Which secret should I use?", "DEPLOY_KEY_2"
+        values = {value for value in values if not _VARIABLE.fullmatch(value)}
     for value in sorted(filter(None, values), key=len, reverse=True):
         digits = value.isdigit() and len(value) > 3
         alone = len(words) == 1 and MARKER.search(redact(f"password: {value}").text)
