@@ -726,21 +726,19 @@ def _normalize(text: str) -> str:
 # passes.
 
 
-_MIN_SHARED, _ENOUGH_SHARED = 1 / 3, 2
-"""The share of its terms that a text must have in common with its evidence, and the number that is enough."""
 _SPEECH_TERMS = terms(
     "user person agent assistant owner team speaker says said tells told asks wants yes ok ll re ve since"
-    " until"
+    " until sorry unable help please"
 )
-"""Terms for speakers and speaking, which need no support."""
+"""Terms for speakers, speaking and excuses, which need no support."""
 _NO_TITLE = r"(?<!\b[dmDM]r\.)(?<!\b[mM]rs\.)(?<!\b[mM]s\.)"
 _AFTER_SENTENCE = late(rf"(?<=[.!?]){_NO_TITLE}\s+")
 _SHORTEST_STEM, _LONGEST_STEM = 4, 64
 
 
 def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool:
-    """Whether a text is about what its evidence is about: a third of its terms occur there in some form, or
-    two of them; names and numbers count half. Asking for more would refuse twice as many paraphrases as
+    """Whether a text is about what its evidence is about: a quarter of its terms occur there in some form,
+    and at least one; names and numbers count half. Asking for more would refuse twice as many paraphrases as
     lies.
 
     The terms of the `question` it answers do not count. A text without other terms ("No, no.") is not
@@ -764,8 +762,7 @@ def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool
     if not question and not words - ignored and not names_too:
         return False
     own = {word for word in words - ignored if not word.isdigit()}
-    needed = min(max(1, _MIN_SHARED * len(own)), _ENOUGH_SHARED, len(own))
-    return sum(map(matches, own)) + names_too / 2 >= needed
+    return not own or sum(map(matches, own)) + names_too / 2 >= max(1, len(own) / 4)
 
 
 def _word_matcher(there: Set[str]) -> Callable[[str], bool]:
@@ -1776,7 +1773,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
         return ""
     why, what = mine
     theirs = _OTHERWISE.sub(" because", _simplify("\n".join(quotes)))
-    if len(why & said) < _MIN_SHARED * len(why):
+    if 3 * len(why & said) < len(why):
         return "nobody said that this is the reason"
     sentences_there = _SENTENCE.split(theirs)
     given = [each for one in sentences_there for each in _reason_pairs(one, names) if all(each)]
