@@ -71,6 +71,10 @@ def test_a_day(text: str, day: str) -> None:
         ("this month", "2026-11-01", "2026-12-01"),
         ("last year", "2025-01-01", "2026-01-01"),
         ("in March 2024", "2024-03-01", "2024-04-01"),
+        ("from February next year", "2027-02-01", "2027-03-01"),
+        ("in May of last year", "2025-05-01", "2025-06-01"),
+        ("3 February next year", "2027-02-03", "2027-02-04"),
+        ("we may next year", "2027-01-01", "2028-01-01"),
     ],
 )
 def test_a_stretch(text: str, start: str, end: str) -> None:

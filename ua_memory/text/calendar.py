@@ -1117,8 +1117,9 @@ _NUMBERS |= {"zero": 0, "a couple of": 2, "a few": 3}
 
 _MONTH = rf"(?P<month>{A_MONTH})\.?"
 _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
-_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_YEAR = r"(?:of\s+)?(?P<year>(?:19|20)\d\d|(?:last|this|next)\s+year)"
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
+_STEPS = {"last": -1, "this": 0, "next": 1}
 _WEEKDAY = "(?P<weekday>" + "|".join(WEEKDAYS) + ")"
 
 Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
@@ -1161,7 +1162,7 @@ def _iso(match: re.Match[str], said_on: date) -> tuple[date, date]:
 def _day_of_month(match: re.Match[str], said_on: date) -> tuple[date, date]:
     month, day, year = ALL_MONTHS[match["month"].lower()], int(match["day"]), match["year"]
     if year:
-        return _day(date(int(year), month, day))
+        return _day(date(_year_named(year, said_on), month, day))
     near = in_nearby_years(said_on, month, day)
     how = _tense(match)
     # "Decided on 3 March" is never next March's; where nothing tells, people mean the nearest one.
@@ -1179,8 +1180,12 @@ def in_nearby_years(said_on: date, month: int, day: int) -> list[date]:
     return [date(year, month, day) for year in years if day <= calendar.monthrange(year, month)[1]]
 
 
+def _year_named(name: str, said_on: date) -> int:
+    return int(name) if name.isdigit() else said_on.year + _STEPS[name.split()[0].lower()]
+
+
 def _month(match: re.Match[str], said_on: date) -> tuple[date, date]:
-    start = date(int(match["year"]), ALL_MONTHS[match["month"].lower()], 1)
+    start = date(_year_named(match["year"], said_on), ALL_MONTHS[match["month"].lower()], 1)
     return start, add_months(start, 1)
 
 
@@ -1219,7 +1224,7 @@ def _ago(match: re.Match[str], said_on: date) -> tuple[date, date]:
 
 
 def _this_or_next(match: re.Match[str], said_on: date) -> tuple[date, date]:
-    step = {"last": -1, "this": 0, "next": 1}[match["which"].lower()]
+    step = _STEPS[match["which"].lower()]
     unit = match["unit"].lower()
     if unit == "week":
         monday = said_on - timedelta(days=said_on.weekday()) + timedelta(weeks=step)
@@ -1237,7 +1242,7 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
     yield at_word(rf"{_YEAR}-(?P<m>\d\d)-(?P<d>\d\d)(?=T|\b)(?:T[\d:.Z+-]*)?"), _iso
     yield at_word(rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _day_of_month
     yield at_word(rf"{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _day_of_month
-    yield at_word(rf"{_MONTH}\s+{_YEAR}"), _month
+    yield at_word(rf"(?!(?-i:may|march)\s+\D){_MONTH}\s+{_YEAR}"), _month
     yield (
         at_word(
             r"the\s+day\s+before\s+yesterday|the\s+day\s+after\s+tomorrow|yesterday|today|tonight|last\s+night|tomorrow"
