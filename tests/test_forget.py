@@ -313,6 +313,17 @@ def test_a_person_at_a_terminal_is_asked_about_own_lines(tmp_path: Path) -> None
     assert (shell.cwd / "memory/mine.md").exists()
 
 
+def test_a_refusal_is_confirmed(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    shell.ok("insert", "The door is red.")
+    shell.ok("insert", "The door is heavy.")
+    assert shell("forget", "--query", "door").code == 2
+    shell.terminals = EVERY
+    refused = shell.ok("forget", "--query", "door", stdin="n\n")
+    assert refused.err.endswith("[y/N] Nothing was changed.\n")
+    assert len(shell.ok("list", "--json").json["results"]) == 2
+
+
 def test_a_persons_belief_keeps_its_words_and_loses_the_proof(there: Bank) -> None:
     fact = there.insert(SAID).fact
     belief = believe(there, "Alice moves.", (fact, SAID))

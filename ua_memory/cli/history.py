@@ -364,7 +364,7 @@ def _confirm_forget(call: Call, memory: Memory, found: ForgetResult, purge: bool
         return False, False
     many = len(quoting) > 1
     lines = f"the {len(quoting)} lines of yours that quote" if many else "the line of yours that quotes"
-    return True, bool(quoting) and confirm(call, f"Also remove {lines} it?")
+    return True, bool(quoting) and confirm(call, f"Also remove {lines} it?", "Your own stay.")
 
 
 def _purge_history(
@@ -384,7 +384,7 @@ def _purge_history(
         if not call.reads_terminal or call.as_json:
             what = f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten"
             raise Usage(what, hint="review them with --dry-run, then pass --yes")
-        if not confirm(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
+        if not confirm(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?", "The history stays."):
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))
     known = views.forget_json(done, memory.config.redact) if done else {"dryRun": False}

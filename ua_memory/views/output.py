@@ -151,12 +151,14 @@ def show_revision(call: Call, result: Result, value: object, *sentence: Styled) 
     screen.outcome(result)
 
 
-def confirm(call: Call, question: str) -> bool:
-    """Ask a yes-or-no question on the terminal. The default is no."""
+def confirm(call: Call, question: str, no: str = "Nothing was changed.") -> bool:
+    """Ask a yes-or-no question on the terminal. The default is no, which is confirmed by a line."""
     call.stdout.flush()
     call.stderr.write(f"{question} [y/N] ")
     call.stderr.flush()
-    return call.stdin.readline().strip().lower() in (b"y", b"yes")
+    agreed = call.stdin.readline().strip().lower() in (b"y", b"yes")
+    call.stderr.write("" if agreed else f"{no}\n")
+    return agreed
 
 
 def commit_label(revision: str | None) -> Styled:
