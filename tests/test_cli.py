@@ -624,6 +624,19 @@ def test_settings_that_are_gone_come_back(shell: Shell) -> None:
         assert (shell.cwd / "ua-memory.toml").exists()
 
 
+def test_settings_that_are_gone_beside_a_repository(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", "theirs")
+    shell = Shell(root, root)
+    shell.ok("init", ".")
+    (shell.cwd / "ua-memory.toml").unlink()
+    for checked in (shell("doctor").out, shell("sync", "--remote", "nowhere.git").err):
+        assert "is gone" in checked and "hint: ua-memory init ." in checked
+    shell.ok("init", ".")
+    assert "is gone" not in shell("doctor").out
+
+
 def test_a_line_with_an_id_is_retired_and_one_without_is_changed_in_its_file(shell: Shell) -> None:
     shell.write("memory/a.md", "- one\n- two ^x2\n")
     assert "ua-memory edit memory/a.md:1" in shell("retire", "memory/a.md:1").err

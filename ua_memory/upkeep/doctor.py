@@ -19,7 +19,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from ua_memory.discovery import CORE_NAMES, INDEX_VERSION, LOGS, SETTINGS, USER, is_locked
+from ua_memory.discovery import CORE_NAMES, INDEX_VERSION, LOGS, SETTINGS, USER, is_blank, is_locked
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.git import process, repository
 from ua_memory.git.repository import blob_id
@@ -340,6 +340,8 @@ def _check_settings(store: Store) -> CheckResult:
         gone = None if SETTINGS in store.survey().changed else next(iter(store.history.log([SETTINGS])), None)
         back = f"undo {gone.id[:10]}" if gone else f"git restore {SETTINGS}"
         return f"{SETTINGS} is gone, or has no id", f"ua-memory {back}"
+    if not store.bank.own and is_blank(str(store.bank.root / SETTINGS)):
+        return f"{SETTINGS} is gone", "ua-memory init ."
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
     hint = "ua-memory config lists the settings" if unknown else ""
     return f"unknown setting {unknown}" if unknown else SETTINGS, hint
