@@ -624,6 +624,11 @@ def test_settings_that_are_gone_come_back(shell: Shell) -> None:
         assert (shell.cwd / "ua-memory.toml").exists()
 
 
+def test_an_address_with_a_name_that_is_too_long(shell: Shell) -> None:
+    said = shell("sync", "--remote", f"../{'a' * 300}")
+    assert "does not appear to be a git repository" in said.err and "hint: see whether" in said.err
+
+
 def test_settings_that_are_gone_beside_a_repository(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     git(root, "init", "-q")

@@ -314,7 +314,8 @@ def absolute(call: Call, given: str) -> Path:
 def remote_address(call: Call, given: str) -> str:
     """A remote's address as git takes it; a folder's is absolute, from where the caller stands."""
     folder = absolute(call, given)
-    return str(folder.resolve()) if folder.exists() else given
+    there = os.path.exists(folder)  # noqa: PTH110 (False for a name that is too long)
+    return str(folder.resolve()) if there else given
 
 
 def found(call: Call) -> Path | None:
