@@ -220,6 +220,16 @@ def record_purge(store: Store, one: Unfinished) -> None:
         swap.replace_file(file, json.dumps(rows, indent=1).encode(), file.with_suffix(".fresh"))
 
 
+def _merge_backups(store: Store, backup: Path) -> Path:
+    """The backup of a purge that was killed after its rewrite, if one was. Only that has the old history, so
+    `backup`, made by the purge that finishes it, is deleted."""
+    for one in open_purges(store):
+        if not one.done and one.backup != str(backup) and Path(one.backup).is_file():
+            backup.unlink()
+            return Path(one.backup)
+    return backup
+
+
 # -- purges of another machine ---------------------------------------------------------------------------
 # Checking that a rewritten history differs from the old one by recorded purges only.
 #
@@ -419,6 +429,7 @@ class HistoryPurges:
             notes = [rewrite.Ref(store.history.agreement(remote[0]), agreed)] if remote and agreed else []
             rewrote = rewrite.rewrite_history(store.history, backup, work, planned.contents, patterns, notes)
             rewrite.delete_unreachable(store.history, work)
+            backup = _merge_backups(store, backup) if not rewrote else backup
         with store.revision("purge", door=self._door) as draft:
             draft.even_if_empty = True
             number = len(planned.ids)
