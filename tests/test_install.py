@@ -509,6 +509,15 @@ def test_a_crontab_that_cannot_be_read_is_not_replaced(shell: Shell) -> None:
     assert shell.ok(*asked) and there.read_bytes().count(b"\n") == 1
 
 
+def test_advice_without_crontab_is_what_is_there(shell: Shell) -> None:
+    asked = ("install", "cron", "--kind", "cron", "--write")
+    assert "hint: install your system's cron" in shell(*asked).err
+    command = Path(shell.env["PATH"]) / "systemctl"
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    assert "hint: ua-memory install cron --kind systemd" in shell(*asked).err
+
+
 def test_a_job_of_systemd(shell: Shell) -> None:
     log = shell.home / "systemctl.log"
     command = Path(shell.env["PATH"]) / "systemctl"

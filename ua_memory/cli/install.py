@@ -388,7 +388,9 @@ def plan_cron(call: Call, job: ClientTarget, *, remove: bool = False) -> list[In
     if not shutil.which("crontab", path=call.env.get("PATH")):
         if remove:
             return []
-        raise NotFound("no crontab command is installed", hint="ua-memory install cron --kind systemd")
+        there = default_scheduler(call) == "systemd"
+        hint = "ua-memory install cron --kind systemd" if there else "install your system's cron package"
+        raise NotFound("no crontab command is installed", hint=hint)
     text = _read_crontab(call)
     both = (text, (line.remove if remove else line.add)(text))
     before, after = (None if each is None else each.encode("utf-8", CRONTAB_ERRORS) for each in both)
