@@ -178,12 +178,14 @@ def test_notes_are_found_under_their_day_and_their_title(shell: Shell, tmp_path:
             "program.md": "\0\1\0",
         },
     )
+    (Path(vault) / "windows.md").write_bytes("- wide\n".encode("utf-16"))
     (tmp_path / "private.md").write_text("not to be imported")
     (Path(vault) / "linked.md").symlink_to(tmp_path / "private.md")
     (Path(vault) / "daily/inside.md").symlink_to(Path(vault) / "daily/20260305.md")
     dry = shell("import", "markdown", vault, "--dry-run")
     told = dry.out + dry.err
     assert "linked.md: a link that leads out of the folder" in told and "program.md: binary" in told
+    assert "windows.md: this is UTF-16; convert it: iconv -f UTF-16 -t UTF-8" in told
     done = shell.ok("import", "markdown", vault, "--json").json
     assert [(each["path"], each.get("day")) for each in done["taken"]] == [
         ("memory/imported/My-vault/2026-03-04-Coffee Brewing.md", "2026-03-04"),

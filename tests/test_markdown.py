@@ -166,6 +166,8 @@ def test_bytes_that_are_no_utf8() -> None:
     assert document.records == (Fact("caf\ufffd \ufffd", id="k7m2", tags=("x",)), Fact("fine"))
     assert document.problems == (Problem(LOG, 3, "byte 0xe9 in column 6 is not UTF-8"),)
     assert document.lines[2].encode("utf-8", "surrogateescape") == b"- caf\xe9 \xff #x ^k7m2"
+    (wide,) = parse("- wide\n".encode("utf-16"), LOG).problems
+    assert "UTF-16; convert it: iconv" in str(wide)
 
 
 @pytest.mark.few(5)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from base64 import b32encode
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -681,8 +682,8 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
                 raise Malformed(why, where=str(root), hint="give a folder or a file") from error
             unread.append(f"{name}: {error.strerror or error}")
         if b"\0" in files.get(name, b""):
-            del files[name]
-            unread.append(f"{name}: binary")
+            wide = files.pop(name).startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+            unread.append(f"{name}: {markdown_document.UTF16 if wide else 'binary'}")
     return files, unread
 
 
