@@ -224,7 +224,8 @@ def _merge_backups(store: Store, backup: Path) -> Path:
     """The backup of a purge that was killed after its rewrite, if one was. Only that has the old history, so
     `backup`, made by the purge that finishes it, is deleted."""
     for one in open_purges(store):
-        if not one.done and one.backup != str(backup) and Path(one.backup).is_file():
+        ours = one.on and not one.done and not one.sync  # no day: the record cannot be read
+        if ours and one.backup != str(backup) and Path(one.backup).is_file():
             backup.unlink()
             return Path(one.backup)
     return backup
