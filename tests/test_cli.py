@@ -1001,6 +1001,16 @@ def test_a_full_disk_behind_standard_output(shell: Shell) -> None:
     assert done.returncode == 10 and "No space left" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_closed_pipe_ends_also_the_help_of_a_group(shell: Shell) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*COMMAND, "sessions"], cwd=shell.cwd, stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_closed_streams(shell: Shell) -> None:
     line = " ".join([*COMMAND, "config", "trail"])
     for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):

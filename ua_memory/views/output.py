@@ -640,8 +640,7 @@ def _report_usage_error(call: Call, error: Exception) -> int:
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "ua-memory"
     if type(error).__name__ == "NoArgsIsHelpError" and ctx is not None:
-        call.stdout.write(ctx.get_help() + "\n")
-        return 2
+        return run_reporting_errors(call, lambda: call.stdout.write(ctx.get_help() + "\n") and 2)
     hint = f"{path} --help"
     if what.startswith("No such option") and path.endswith((" insert", " search")):
         hint = f"{path} -- TEXT, if the text itself begins with a dash; else {hint}"
