@@ -996,9 +996,15 @@ def test_interrupting_is_quiet(shell: Shell) -> None:
 def test_a_full_disk_behind_standard_output(shell: Shell) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*COMMAND, "config"], cwd=shell.cwd, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*COMMAND, "insert", "I like tea."],
+            cwd=shell.cwd,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
-    assert done.returncode == 10 and "No space left" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 10 and "the output: No space left" in done.stderr
+    assert "was carried out" in done.stderr and "tea" in shell("search", "tea").out
 
 
 def test_a_closed_pipe_ends_also_the_help_of_a_group(shell: Shell) -> None:

@@ -296,6 +296,7 @@ def test_a_reader_who_leaves_and_a_closed_output(served: Place) -> None:
             ["bash", "-c", shell], cwd=served.root, env=env, capture_output=True, check=False
         )
         assert done.returncode == code and b"Traceback" not in done.stderr, (shell, done)
+        assert (b"was carried out" in done.stderr) == (code == 10)
 
 
 # -- what it must know and must not load -----------------------------------------------------------------

@@ -282,8 +282,9 @@ def forward(
             code, _, reason = connect.run_in_daemon(words, data, timeout)
     except connect.CannotPrint as error:
         from ua_memory.cli.app import exit_with_error
+        from ua_memory.views.output import output_lost
 
-        exit_with_error(sys.argv[1:], error.cause)
+        exit_with_error(sys.argv[1:], output_lost(error.cause))
     except connect.NoAnswer as error:
         if verb in WRITING_VERBS:
             _fail_busy(words, connect.LOST_ANSWER, "ua-memory log")

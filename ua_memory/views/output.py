@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from errno import ENOSPC
 from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -589,7 +590,12 @@ def run_reporting_errors(call: Call, work: Callable[[], int]) -> int:
     """Run `work` and return its exit code. What it raises is printed, and its exit code returned."""
     try:
         code = work()
-        call.stdout.flush()
+        try:
+            call.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise output_lost(error) from error
         return code
     except BrokenPipeError:
         return PIPE_CLOSED
@@ -606,6 +612,12 @@ def run_reporting_errors(call: Call, work: Callable[[], int]) -> int:
         if call.debug:
             traceback.print_exc(file=call.stderr)
         return _report_os_error(call, error) if isinstance(error, OSError) else _report_bug(call, error)
+
+
+def output_lost(error: OSError) -> CannotWrite:
+    """What is reported of a command that has ended, but whose output cannot be written."""
+    hint = "the command itself was carried out; only its output is lost"
+    return CannotWrite(f"cannot write the output: {error.strerror or error}", hint=hint)
 
 
 def _report_error(
@@ -653,6 +665,11 @@ def _report_os_error(call: Call, error: OSError) -> int:
     what = error.strerror or str(error) or type(error).__name__
     where = str(error.filename) if error.filename else None
     hint = "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more"
+    if error.errno == ENOSPC and not where:  # of the output, before the command has ended
+        what, hint = (
+            f"cannot write the output: {what}",
+            "the command may have been carried out: ua-memory log",
+        )
     return _report_error(call, "CannotWrite", what, CannotWrite.exit_code, where, hint)
 
 
