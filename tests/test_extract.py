@@ -323,6 +323,63 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
     assert texts(found) == ["I want each parser in its own module."]
 
 
+@pytest.mark.parametrize(
+    "turns, kept",
+    [
+        (
+            ("Use Node 18 for the build.", "Done.", "correction: Node 20"),
+            "18 for the build. – correction: Node 20",
+        ),
+        (
+            ("The server has 8 GB of RAM.", "Heap is 4 GB now.", "Eigentlich sind es 16 GB."),
+            "RAM. – Eigentlich",
+        ),
+        (
+            ("Deploys happen on Fridays at 16:00.", "ok", "sorry, Thursdays, not Fridays"),
+            "16:00. – sorry, Thu",
+        ),
+        (
+            ("Wir nehmen Postgres statt MySQL.", "Ok.", "Nein, doch MySQL, wegen Hosting."),
+            "MySQL. – Nein, doch",
+        ),
+        (("Let's set the memory limit to 512 MB.", "Done.", "no wait, never mind, leave it as it was"), ""),
+        (
+            ("We use Kotlin because the team insists.", "Ok.", "Kidding, we stay with Go for the backend"),
+            "Go",
+        ),
+        (
+            ("How to deploy?", "I suggest we deploy with Kubernetes on GKE.", "No, too expensive for us."),
+            "",
+        ),
+        (("Which queue?", "We should use RabbitMQ 3.13 for the job queue.", "I'd rather not."), ""),
+    ],
+)
+def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
+    turns: tuple[str, str, str], kept: str
+) -> None:
+    roles = ("person", "assistant", "person")
+    found = texts(extract(talk(*zip(roles, turns, strict=True), ("assistant", "Ok."))))
+    assert [kept in text for text in found] == [True] * bool(kept), found
+
+
+def test_an_agent_that_was_wrong_takes_its_statement_back() -> None:
+    wrong = "The API does not support pagination."
+    right = "I was wrong: the API supports pagination with cursor tokens, up to 100 items."
+    turns = (
+        ("person", "Any limits?"),
+        ("assistant", wrong),
+        ("person", "check again please"),
+        ("assistant", right),
+    )
+    assert wrong in texts(extract(talk(*turns[:3])))
+    assert wrong not in texts(extract(talk(*turns)))
+
+
+def test_an_item_of_a_list_of_rejected_things_takes_its_lead_along() -> None:
+    said = "We rejected these:\n1. Use Kafka for events with 3 brokers\n2. Move to RDS\nWe keep:\n1. Postgres"
+    assert texts(person(said)) == ["We rejected these: Use Kafka for events with 3 brokers"]
+
+
 def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
     said = "I prefer small modules with one job. They are easier to test because nothing is shared."
     assert texts(person(said)) == [said]

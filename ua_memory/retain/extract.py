@@ -410,7 +410,7 @@ def score(sentence: Sentence, context: Context) -> Score:
     """The probability that a sentence is worth keeping in its context; `NO_SCORE` if it is no statement."""
     if only_secrets(sentence.text):
         return NO_SCORE
-    if context.person and standing_rule(sentence.text):
+    if context.person and standing_rule(sentence.text) and not sentence.text.endswith(":"):
         return RULE_SCORE
     if not is_statement(sentence, context.person):
         return NO_SCORE
@@ -595,14 +595,17 @@ def _is_pasted(text: str) -> bool:
     return any(_LOG_LINE.match(line) or (len(lines) > 1 and _DUMP.match(line)) for line in lines)
 
 
-def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None) -> Candidate:
-    """A person's short turn as a candidate, after what it answers unless it is understood alone."""
+def _answer(
+    question: str, found: Score, turn: Turn, zone: tzinfo | None, *, corrects: bool = False
+) -> Candidate:
+    """A person's short turn as a candidate, after what it answers unless it is understood alone; or after
+    what it corrects."""
     quote = one_line(turn.text)
     sentence = Sentence(without_markup(quote), quote, 0)
     candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
     asked = question.endswith(_ASKS) and not _ASKS_NOTHING.search(question)
     alone = not asked and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE
-    return candidate if alone else replace(candidate, text=f"{question} – {candidate.text}")
+    return candidate if alone and not corrects else replace(candidate, text=f"{question} – {candidate.text}")
 
 
 # -- extraction from conversations -------------------------------------------------------------------------
@@ -635,6 +638,13 @@ _EMPTY_LEAD = late(
     re.IGNORECASE,
 )
 """A lead with such words says nothing about the items of its list."""
+_REJECTING_LEAD = late(
+    r"\b(?:reject|declin|discard|avoid|forb[ia]d|never|not\b|no longer|against|instead of"
+    r"|(?:turned|voted) down"
+    r"|ruled out|gave up|drop(?:ped)?\b|don['’]t|won['’]t|verworfen|abgelehnt|nicht\b|gegen\b|rejet|pas\b"
+    r"|contre\b|rechaz|descart|en contra|no (?:usar|queremos|vamos)|scart|rifiut)",
+    re.IGNORECASE,
+)
 _VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
 _NUMBERED = late(
     rf"\b(?!{A_MONTH}\b)([^\W\d_]{{3,}}(?<!s)) #?(\d[\w.-]*)"
@@ -711,8 +721,11 @@ class Extraction:
                 self._drop(range(self._person_turn, self._person_turn + 1))
             if _DENIES.match(turn.text):
                 self._drop(range(self._person_turn + 1, self._turns))
+            corrected = self._find_corrected(turn.text)
             self._person_turn = self._turns
             self._score_turn(self._turns, turn, Context(person=True))
+            if corrected in self._candidates:
+                self._join_correction(corrected, turn)
             self._question = ""
         else:
             self._pending_turn = (self._turns, turn)
@@ -741,12 +754,16 @@ class Extraction:
             self._question = _question_in(said)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
+        if _ADMITS.match(turn.text):
+            self._drop(range(self._person_turn - 1, number), terms(turn.text))
         self._sentence_counts[turn.role] += len(said)
         if context.person and not typed and (least := _answer_score(self._question, turn.text)):
             found = max([least, *(score(one, context) for one in said)], key=lambda found: found.value)
             self._insert(_answer(self._question, found, turn, self._zone), (number, 0))
             return
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
+            if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
+                continue
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
 
     def _insert(self, candidate: Candidate, order: tuple[int, int]) -> None:
@@ -770,10 +787,34 @@ class Extraction:
             lowest = min(self._candidates, key=lambda key: self._candidates[key].candidate.score)
             self._remove_terms(lowest, self._candidates.pop(lowest).terms)
 
-    def _drop(self, turns: range) -> None:
-        """Drop the candidates of these turns."""
+    def _drop(self, turns: range, about: frozenset[str] | None = None) -> None:
+        """Drop the candidates of these turns; only those with two of the terms `about`, if given."""
         for key in [key for key, found in self._candidates.items() if found.order[0] in turns]:
-            self._remove_terms(key, self._candidates.pop(key).terms)
+            if about is None or len(about & self._candidates[key].terms) > 1:
+                self._remove_terms(key, self._candidates.pop(key).terms)
+
+    def _find_corrected(self, text: str) -> int:
+        """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
+        turn before with a common term, or a number in both; or an earlier one with two common terms."""
+        if not _CORRECTION.match(text) or text.endswith(_ASKS) or len(text.split()) > _LONGEST_ANSWER:
+            return 0
+        said = terms(text)
+        for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
+            shared = len(said & found.terms)
+            near = found.order[0] == self._person_turn
+            if found.candidate.who == "person" and (
+                shared > 1 or (near and (shared or (found.subject and any(map(_VALUE.match, said)))))
+            ):
+                return key
+        return 0
+
+    def _join_correction(self, key: int, turn: Turn) -> None:
+        """Replace a statement and what was found in the turn that corrects it by both as one."""
+        earlier = self._candidates[key].candidate
+        self._drop(range(self._turns, self._turns + 1))
+        self._remove_terms(key, self._candidates.pop(key).terms)
+        weight = Score(max(REMARK.value, earlier.score), ("correction",))
+        self._insert(_answer(earlier.text, weight, turn, self._zone, corrects=True), (self._turns, 0))
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
         """The keys of the candidates that say the same, or give an earlier value of the same thing."""
@@ -881,6 +922,8 @@ def _useful_lead(sentence: Sentence) -> str:
     """The lead of a list item, if it says what the items are; else ''."""
     last = _BETWEEN_SENTENCES.split(sentence.lead)[-1] if sentence.is_item else ""
     fits = 0 < len(last.split()) <= _LONG_LEAD and not _EMPTY_LEAD.search(last)
+    if last and _REJECTING_LEAD.search(last):
+        return last  # without it the items say the opposite
     passes = (cue.pattern.search(last.lower()) for cue in cues().values() if cue.group == PASSES)
     return last if fits and not any(passes) else ""
 
@@ -993,7 +1036,8 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
 
 
 _REFUSAL = late(
-    r"\s*(?:no\b(?! problem)|nope|nah|wait\b|stop\b|wtf|that's (?:wrong|horrible|not)|"
+    r"\s*(?:no\b(?! problem)|nope|nah|nein\b|non\b|wait\b|stop\b|wtf|(?:i['’]d |i would )?rather not|"
+    r"that's (?:wrong|horrible|not)|"
     r"this (?:is|looks) wrong|don't\b|"
     r"actually[, ]|revert|undo|sooo*,? why|why (?:would|are|do|did) (?:we|you))",
     re.IGNORECASE,
@@ -1006,9 +1050,11 @@ _CONFIRMS = late(
     re.IGNORECASE,
 )
 _TAKES_BACK = late(
-    r"\s*(?:(?:no|wait|hm+|ok|sorry)[,. ]+)?(?:actually,? (?:can|could|let's|revert|undo|no\b|never)|"
+    r"\s*(?:(?:no|wait|hm+|ok|sorry)[,. ]+)*(?:actually,? (?:can|could|let's|revert|undo|no\b|never)|"
     r"scratch that|never ?mind|"
-    r"forget (?:that|it|about)|on second thought|i changed my mind|i take that back|strike that"
+    r"forget (?:that|it|about)|(?:scrap|forget|ignore|disregard) what i said|on second thought"
+    r"|(?:just |i['’]m |was )*(?:kidding|joking)\b|war (?:nur|bloß) (?:ein )?(?:scherz|spaß)\b|je plaisant"
+    r"|(?:es|era) (?:una )?broma|i changed my mind|i take that back|strike that"
     r"|\S*\d\S* (?:was|is) (?:wrong|incorrect|a typo|a mistake))",
     re.IGNORECASE,
 )
@@ -1019,6 +1065,25 @@ _CORRECTS = late(
     re.IGNORECASE,
 )
 """With such words a person corrects what they have just said; the sentence before says what."""
+_CORRECTION = late(
+    rf"\s*(?:{_CORRECTS.pattern}|wait, |(?:oh|ah|no|nein|hm+|ok|wait)?[,. ]*(?:correction|actually"
+    r"|i said|i meant|korrektur|eigentlich|doch|en fait|perdón|perdona|en realidad|scusa|in realtà|anzi)\b)",
+    re.IGNORECASE,
+)
+"""With such words a person corrects what they said in a turn before."""
+_ADMITS = late(
+    r"\s*(?:(?:sorry|oh|ah|right|yes)[,. ]+)*(?:i was (?:wrong|mistaken)|i misread|i misspoke|my mistake"
+    r"|correction:|i stand corrected|ich lag falsch|je me suis trompé|me equivoqué)",
+    re.IGNORECASE,
+)
+"""With such words the agent takes back what it said before."""
+_SUGGESTS = late(
+    r"\b(?:i(?:['’]d| would)? (?:suggest|propose|recommend)|we (?:should|could)|let['’]s|(?:how|what) about"
+    r"|my (?:suggestion|proposal)|ich (?:schlage|würde|empfehle)|wir (?:sollten|könnten)"
+    r"|je (?:propose|suggère|recommande)|on (?:devrait|pourrait)|propongo|sugiero|recomiendo|podríamos"
+    r"|deberíamos)\b",
+    re.IGNORECASE,
+)
 _DENIES = late(
     rf"\s*(?:(?:hm+|{DENIALS}|ok|well|sorry|but|wait|aber|mais|pero)[,. !]+)*"
     r"(?:(?:it|that|this|page|build|the \w+)?(?:'s| is)? ?still (?!need|open|to do|want|like)"
