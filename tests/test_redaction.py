@@ -386,9 +386,13 @@ def test_a_value_is_taken_wherever_its_name_stands(text: str) -> None:
         ("Quel est le mot de passe ?", "bob / <pw>"),
         ("¿Cuál es la contraseña del wifi?", "<pw>"),
         ("パスワードを教えてください。", "<pw>"),
+        ("What's the TOTP code?", "<pw>"),
+        ("Please give me the two-factor code.", "it's <pw>"),
+        ("What's the code from your authenticator app?", "<pw>"),
+        ("Wie lautet der Einmalcode?", "<pw>"),
     ],
 )
-@pytest.mark.parametrize("secret", ["hunter2", "wintergreen22", "4482", "Sommer2026!"])
+@pytest.mark.parametrize("secret", ["hunter2", "wintergreen22", "4482", "482913", "Sommer2026!"])
 def test_a_secret_that_was_asked_for_is_taken(question: str, answer: str, secret: str) -> None:
     expected = answer.replace("<pw>", "[redacted: secret]")
     assert redact_answer(question, answer.replace("<pw>", secret)) == expected
@@ -408,6 +412,10 @@ def test_a_secret_that_was_asked_for_is_taken(question: str, answer: str, secret
         ("Which pin is the LED on?", "GPIO17"),
         ("Which secret should I use?", "DEPLOY_KEY_2"),
         ("How long should passwords be?", "at least 14000 characters"),
+        ("What's the error code?", "404"),
+        ("What's the error code from the e-mail?", "4044"),
+        ("Which auth code path fails?", "line 4044"),
+        ("Which password app do you use?", "Bitwarden7"),
         ("I added the password check. Which port does staging use?", "6543"),
     ],
 )
@@ -436,7 +444,7 @@ def test_a_passphrase_in_a_sentence(text: str, secret: str) -> None:
 
 
 def test_a_lone_word_and_a_passphrase_are_taken_as_answers() -> None:
-    for answer in ("wintergreen", "correct horse battery staple"):
+    for answer in ("wintergreen", "correct horse battery staple", "482 913"):
         assert redact_answer("What is the password?", answer) == "[redacted: secret]"
     for answer in ("later", "none", "yes"):
         assert redact_answer("What is the password?", answer) == answer

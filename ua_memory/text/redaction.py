@@ -908,19 +908,22 @@ def _merge_spans(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]
 
 _SECRET_WORDS = (
     rf"{_PASSWORD}|pass[ -]?key|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
-    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|(?<!which )pin|(?-i:PIN|PAT)|otp|cvv|cvc"
+    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|(?<!which )pin|(?-i:PIN|PAT)|t?otp|cvv|cvc"
     r"|ssn|bearer)\b"
     r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
     r"|(?:seed|recovery) phrase|card number|connection string|auth(?:orization)? header|combination of"
     r"|\b(?:api|access|licen[cs]e|wi-?fi|encryption|sign\w+|private|master|client|ssh|gpg|deploy|account|product"
     r"|recovery|activation|admin|root|security|service|your)[ -]?keys?\b"
     r"|\b(?:door|gate|alarm|entry|access|security|safe|lock|unlock|2fa|mfa|verification|confirmation|recovery"
-    r"|backup|login|activation|one[ -]time|sms)[ -]?codes?\b"
+    r"|backup|login|activation|one[ -]time|sms|t?otp|pin|two[ -]factor|auth\w*|pairing|(?:six|6)[ -]digit)"
+    r"[ -]?codes?\b"
+    r"|\b(?<!error )code from (?:the|your) (?:authenticator(?: app)?|sms|text(?: message)?|e-?mail)\b"
     r"|kennwört|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
-    r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs)\w*-?code"
+    r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs|einmal|fizierungs)"
+    r"\w*-?code"
     r"|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
-    r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart))"
-    r"|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
+    r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart)|sms|à usage unique)"
+    r"|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|un solo uso|la (?:puert|alarm))"
     r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
     r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
     r"|(?:API|アクセス)キー"
@@ -930,8 +933,8 @@ _TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w{{0,20}}\W+(?:\w+\W+){{0,2}}?[^\W\d
 _ASKS_FOR_SECRET = late(
     r"(?:\b(?:what|which|enter|type|paste|provide|give|send|share|tell|need|welche\w*|was|wie|gib|nenn\w*"
     rf"|quel\w*|donne\w*|qué|cuál\w*|dame|qual|quale|dimmi)\b[^?？\n]{{0,80}}?)(?:{_SECRET_WORDS})\w*"
-    r"(?=\s*(?:[?？.,:`\"”]|(?:for|of|to|on|in|is|does|did|you|i|we|should|please|here|für|zum|zur|von|ist|pour|du|de"
-    r"|para|del|da|do|per)\b|\Z))"
+    r"(?=\s*(?:[?？.,:`\"”]|(?:for|from|of|to|on|in|is|does|did|you|i|we|should|please|here|für|zum|zur|von|ist|pour|du"
+    r"|de|para|del|da|do|per)\b|\Z))"
     r"|(?:パスワード|パスコード|暗証番号|合言葉|トークン|キー|鍵|認証コード)[はをが][^?？\n]{0,20}(?:何|教え|入力)",
     re.IGNORECASE,
 )
@@ -959,6 +962,8 @@ def redact_answer(question: str, answer: str) -> str:
         return answer
     words = answer.split()
     if len(words) > 3 and answer.islower() and all(map(str.isalpha, words)) and _is_passphrase(answer):
+        return "[redacted: secret]"
+    if len(words) > 1 and re.fullmatch(r"[\d ]{4,}\W?", answer):  # 482 913
         return "[redacted: secret]"
     values = {word.strip(_QUOTES) for word in words}
     if not _ASKS_FOR_PASSWORD.search(question):  # "Which secret should I use?", "DEPLOY_KEY_2"
