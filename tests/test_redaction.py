@@ -239,6 +239,11 @@ def test_time_grows_with_length_alone(piece: str) -> None:
         ('password =\n"swordfish"', "swordfish"),
         ("4821 is the PIN for the door", "4821"),
         ("k9!xQ4mZ2w (password)", "k9!xQ4mZ2w"),
+        ("user deploy with pass gr8-Wombat-71", "Wombat"),
+        ("rotate: DATABASE_PASSWORD changed from gr8Wombat77 to sm4llKoala91", "Wombat"),
+        ("rotate: DATABASE_PASSWORD changed from gr8Wombat77 to sm4llKoala91", "Koala"),
+        ("my pin for the HSM is 4 7 1 1 9", "4 7 1 1 9"),
+        ("the passphrase of the backup is correct horse battery staple", "battery"),
     ],
 )  # fmt: skip
 def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:

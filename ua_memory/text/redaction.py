@@ -59,8 +59,9 @@ _OPERATOR = (
     rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!={{1,2}}|::?|->|→|\|)[ \t]{{0,8}}"
     rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_NEXT_LINE})?"
     rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_NEXT_LINE})?"
-    r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)|['’]s)"
-    r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as)?:?"
+    r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be"
+    r"|(?:changed|reset|rotated|updated|switched)(?= from | to ))|['’]s)"
+    r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as| from)?:?"
     rf"(?: (?![ \t\n])|{_NEXT_LINE})"
     rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_NEXT_LINE})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
     rf"|[ \t]{{1,4}}|{_NEXT_LINE})"
@@ -373,7 +374,7 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
         plain = alone and not variable and name != "pass"
         return not value.endswith(":") and (is_strong_password(value) or plain or is_random(value))
     flag = re.search(r"--[\w-]{0,20}$", line) is not None
-    if name in {"pass", "passes"} and not flag:
+    if name in {"pass", "passes"} and not flag and not line.lower().endswith(" with "):
         return False
     if sign or _COMMAND.fullmatch(line):
         return is_strong_password(value) or (flag and alone)
