@@ -177,6 +177,19 @@ def test_two_files_that_got_one_name_are_both_in_it(with_notes: tuple[Bank, Bank
     assert sorted(found[path].decode().split("\n")) == sorted(f"{BY_HAND}- something else\n".split("\n"))
 
 
+@pytest.mark.parametrize("deletes_first", [True, False])
+def test_a_note_deleted_on_one_machine_and_edited_on_the_other_is_there_whole(
+    with_notes: tuple[Bank, Bank], deletes_first: bool
+) -> None:
+    one, two = with_notes
+    two.path(NOTES).unlink()
+    one.edit("hand line 1", "hand line one", NOTES)
+    order = (two, one) if deletes_first else (one, two)
+    told = [note for bank in (*order, order[0]) for note in sync(bank).merge.notes]
+    assert [(note.what, note.path, note.why) for note in told] == [("file", NOTES, "kept")]
+    assert one.text(NOTES) == two.text(NOTES) == BY_HAND.replace("line 1", "line one")
+
+
 def test_both_readings_stand_and_are_told(pair: tuple[Bank, Bank]) -> None:
     one, two = pair
     for bank, drink in ((one, "coffee"), (two, "water")):

@@ -140,8 +140,51 @@ def test_what_is_told_of_prose_and_headers_is_what_stands_there() -> None:
 
 def test_a_file_gone_on_one_side_stays_gone_unless_the_other_changed_it() -> None:
     assert merge({DAY: BASE.encode()}, {}, {DAY: BASE.encode()}).files == {DAY: None}
-    done = merge({DAY: BASE.encode()}, {}, {DAY: BASE.replace("tea", "milk").encode()})
+    base = BASE[: BASE.index("- a line")]  # of statements alone, each has its own result
+    done = merge({DAY: base.encode()}, {}, {DAY: base.replace("tea", "milk").encode()})
     assert [f.text for f in facts(done).values()] == ["Alice drinks milk."]
+
+
+TRIP = "---\ntags: [trip]\n---\n# Trip\n\nBy train.\n\nThe hotel.\n\nBack on Sunday.\n"
+NOTE = "memory/trip.md"
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize(
+    ("base", "old", "new", "told"),
+    [
+        (TRIP, "Sunday", "Monday", "Back on Monday."),
+        (TRIP, "[trip]", "[trips]", "---\ntags: [trips]\n---"),
+        (TRIP, "The hotel.\n\n", "", "---\ntags: [trip]\n---\n# Trip\nBy train.\nBack on Sunday."),
+        (TRIP.replace("\n", "\r\n"), "Sunday", "Monday", "Back on Monday."),
+        ("# List\n\n- one\n- two\n- three\n", "two", "two more", "- two more"),
+        (BASE, "tea", "milk", "- Alice drinks milk. ^aaaaaaaaaa"),
+        ("# Memory\n\n## Who\n\nAnn\n\n## Where\n\nLisbon\n", "Ann", "Bob", "## Who\n\nBob"),
+    ],
+)
+def test_a_file_that_one_side_deleted_and_the_other_changed_is_kept_whole_and_told(
+    here: bool, base: str, old: str, new: str, told: str
+) -> None:
+    path = CORE if "# Memory" in base else NOTE
+    left = {path: base.replace(old, new).encode()}
+    done = merge({path: base.encode()}, *((left, {}) if here else ({}, left)))
+    assert done.files == left
+    (note,) = done.notes
+    assert (note.what, note.path, note.why) == ("file", path, "kept")
+    assert (note.ours, note.theirs) == ((told, "") if here else ("", told))
+    again = merge({path: base.encode()}, left, {path: base.encode()}), merge({}, {}, left)
+    assert all(each.files == left and not each.notes for each in again)
+
+
+def test_what_was_forgotten_does_not_come_back_with_a_file_that_is_kept_whole() -> None:
+    """A tombstone holds; and that something forgotten was removed from a file is no change that keeps it."""
+    stone = {"memory/forgotten.md": b"# Forgotten\n\n- ^aaaaaaaaaa\n  - hash: s:h\n  - on: 2026-11-22\n"}
+    left = {DAY: BASE.replace("Prose", "More prose").replace("tea", "milk").encode()}
+    done = merge({DAY: BASE.encode()}, stone, left)
+    assert text(done) == left[DAY].decode().replace("- Alice drinks milk. ^aaaaaaaaaa\n", "")
+    assert [(t.what, t.theirs) for t in done.notes] == [("file", "More prose of a person.")]
+    less = {NOTE: TRIP.replace("The hotel.\n\n", "").encode()}
+    assert merge({NOTE: TRIP.encode()}, {}, less, reduced=[NOTE]).files == {NOTE: None}
 
 
 def test_what_began_apart_goes_together_by_what_both_have() -> None:

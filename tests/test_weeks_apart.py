@@ -183,6 +183,11 @@ class Machine:
     def strike(self, at: int) -> None:
         self._prose(at, None)
 
+    def erase(self, at: int) -> None:
+        """Delete a file that has prose."""
+        path = (NOTES, DAYS[0], CORE)[at % 3]
+        self.world.took(self.files.pop(path, b"").decode())
+
     def _prose(self, at: int, new: str | None) -> None:
         parts = self.files.get(NOTES, b"").decode().split("\n\n")
         there = [n for n, part in enumerate(parts) if part.strip() and not part.startswith("#")]
@@ -257,6 +262,7 @@ class Machine:
 WORK = [
     "insert", "change", "drop", "move", "rename", "see", "forget", "write", "rewrite", "strike", "core_line",
     "core_replace", "core_new", "core_drop", "alias", "name", "believe", "strengthen", "opine", "page",
+    "erase",
 ]  # fmt: skip
 STEPS = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from([*WORK, "sync", "sync"]), st.integers(0, 6)), max_size=24

@@ -165,6 +165,14 @@ def _split_file(
         at = max(end, at + 1)
 
 
+def _part_texts(parts: Iterable[bytes], units: Mapping[Key, MergeUnit]) -> list[str]:
+    """The texts of parts, without blank ones and units that are not in `units`."""
+    found = (
+        (units[key].lines if key in units else b"") if (key := token_key(part)) else part for part in parts
+    )
+    return [text.decode("utf-8", "replace").strip() for text in found if text.strip()]
+
+
 def _is_paragraph(raw: bytes) -> bool:
     """Whether a part is a paragraph, which would continue a text right above it."""
     first = raw.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
@@ -463,11 +471,12 @@ class Merge:
     """Lines that were written or changed on one machine and forgotten on the other."""
 
 
-def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
-    """Merge files three-way; `other` is the revision of `theirs`, for messages. Conflict if the merged lines
-    of a file do not parse to the merged records."""
+def merge(base: Files, ours: Files, theirs: Files, other: str = "", reduced: Collection[str] = ()) -> Merge:
+    """Merge files three-way; `other` is the revision of `theirs`, for messages, and `reduced` are files from
+    which something forgotten was removed before. Conflict if the merged lines of a file do not parse to the
+    merged records."""
     sides, twice, there = align_renames(base, ours, theirs)
-    done = _BankMerge(*sides, other, there).run()
+    done = _BankMerge(*sides, other, there, reduced).run()
     named = tuple(MergeNote("file name", other, "theirs", here, other) for here, other in twice)
     files = {**dict.fromkeys(ours.keys() - sides[1].keys()), **done.files}
     return replace(done, files=files, notes=(*named, *done.notes))
@@ -481,6 +490,7 @@ class _BankMerge:
     revision: str = ""
     there: Mapping[str, str] = field(default_factory=dict)
     """{path: their name} of files that this side has renamed."""
+    reduced: Collection[str] = ()
     notes: list[MergeNote] = field(default_factory=list)
     results: dict[Key, UnitResult] = field(default_factory=dict)
     units: dict[Key, MergeUnit] = field(default_factory=dict)
@@ -492,8 +502,10 @@ class _BankMerge:
             # A key that occurs twice on one side identifies nothing on any side.
             sides = [split_files(files, twice) for files in (self.base, self.ours, self.theirs)]
         self.old, self.mine, self.other = sides
+        self.whole = {path: side for path in self.paths if (side := self._only_side(path))}
         self._merge_units()
         dead = self._apply_tombstones()
+        self._note_whole_files()
         files = {path: self._build_file(path, rows) for path, rows in self._arrange_parts().items()}
         mine = {key: unit for key, unit in self.mine.units.items() if key[0] == "id"}
         new = {key: unit for key, unit in self.units.items() if key[0] == "id"}
@@ -501,12 +513,42 @@ class _BankMerge:
         figures = len(new.keys() - mine.keys()), changed, len(mine.keys() - new.keys())
         return Merge(files, tuple(self.notes), tuple(dead), *figures)
 
+    # -- files that one side deleted ---------------------------------------------------------------
+
+    def _only_side(self, path: str) -> Side | None:
+        """The side whose version of a file is kept whole, since it changed what the other deleted.
+
+        None for a file of nothing but headings and statements, or one whose statements the other side has
+        elsewhere: each statement has its own result.
+        """
+        old = self.old.parts.get(path)
+        gone, left = (self.mine, self.other) if path in self.other.parts else (self.other, self.mine)
+        if old is None or path in gone.parts or path not in left.parts:
+            return None
+        keys = [token_key(part) for part in old if part.strip() and not part.startswith(b"#")]
+        if not any(key is None or key[0] in (FRONT, CoreBlock.__name__) for key in keys):
+            return None
+        was, now = (_part_texts(side.parts[path], side.units) for side in (self.old, left))
+        changed = {*now} - {*was} if path in self.reduced else now != was
+        return left if changed and not any(key in gone.units for key in keys) else None
+
+    def _note_whole_files(self) -> None:
+        """Report each file that is kept whole, with what is new in it."""
+        for path, side in self.whole.items():
+            was = _part_texts(self.old.parts[path], self.old.units)
+            now = _part_texts(side.parts[path], self.units)
+            said = "\n".join([text for text in now if text not in was] or now)
+            both = (said, "") if side is self.mine else ("", said)
+            self.notes.append(MergeNote("file", path, "kept", *both))
+
     # -- units -------------------------------------------------------------------------------------
 
     def _merge_units(self) -> None:
         for key in dict.fromkeys((*self.other.units, *self.mine.units)):
             b, o, t = (side.units.get(key) for side in (self.old, self.mine, self.other))
-            done = self.results[key] = merge_unit(b, o, t)
+            left = None if o and t else o or t
+            whole = b and left and b.path == left.path in self.whole
+            done = self.results[key] = UnitResult(left) if whole else merge_unit(b, o, t)
             if done.unit:
                 self.units[key] = done.unit
             if done.beside and done.beside.key not in {**self.mine.units, **self.other.units}:
@@ -551,6 +593,8 @@ class _BankMerge:
         return rows
 
     def _merge_parts(self, path: str) -> list[bytes] | None:
+        if path in self.whole:
+            return self.whole[path].parts[path]
         old, mine, other = (side.parts.get(path) for side in (self.old, self.mine, self.other))
         if mine in (old, other) or other == old:
             return other if mine == old else mine
@@ -1009,7 +1053,7 @@ def merge_sides(
 ) -> Merge:
     """Remove from both sides what either has forgotten, then merge. `other` is the revision of theirs."""
     left, right = lost.ours.apply(mine), lost.theirs.apply(theirs)
-    done = merge(left if fresh else base, left, right, other)
+    done = merge(left if fresh else base, left, right, other, lost.paths)
     # The merge has not seen a file that only we had and that was removed whole.
     done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})
     # Report also what was removed before the merge.
