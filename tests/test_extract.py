@@ -362,6 +362,10 @@ def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
     assert [kept in text for text in found] == [True] * bool(kept), found
 
 
+def test_thanks_of_a_named_speaker_are_not_kept() -> None:
+    assert not person("Marta Gil: Gracias a vosotros, de verdad, muchas gracias por todo.")
+
+
 def test_an_agent_that_was_wrong_takes_its_statement_back() -> None:
     wrong = "The API does not support pagination."
     right = "I was wrong: the API supports pagination with cursor tokens, up to 100 items."

@@ -371,7 +371,8 @@ _PLEASANTRY = late(r"\bcan['’]?t wait\b|^(?:thanks|thank you|welcome|congrat\w
 _COURTESY = late(
     r"(?:got it|noted|understood|hi|hey|hello|thanks|thank you|sorry|you're (?:right|welcome)"
     r"|good (?:catch|point)|sounds good"
-    r"|bonjour|hallo|hola|danke|merci|gracias)\b",
+    r"|bonjour|hallo|hola|ciao|danke|merci|(?:muchas )?gracias|(?:mille )?grazie"
+    r"|buen[oa]s (?:días|tardes|noches))\b",
     re.IGNORECASE,
 )
 _LOG_LINE = late(
@@ -490,7 +491,8 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     text = sentence.text
     if _LOG_LINE.match(text) or (text.endswith(("?", "？")) and not (person and _TAG.search(text))):
         return False
-    if _PLEASANTRY.search(text) or (_COURTESY.match(text) and not _SPECIFIC.search(text)):
+    said = text.removeprefix(f"{sentence.speaker}: ")
+    if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
         return False
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
     if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
