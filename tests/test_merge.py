@@ -138,6 +138,15 @@ def test_what_is_told_of_prose_and_headers_is_what_stands_there() -> None:
     assert not quiet.notes  # what both added stands, and nothing of it was changed
 
 
+def test_a_conflict_with_windows_line_ends_adds_no_blank_line() -> None:
+    base = "# Bees\n\nOne.\n\nTwo.\nMore.\n\n- x\n- y\n"
+    sides = [base.replace("One", who).replace("- x", f"- {who}") for who in ("Ours", "Theirs")]
+    plain, windows = (
+        of(*(side.replace("\n", end) for side in (*sides, base)), NOTE) for end in ("\n", "\r\n")
+    )
+    assert text(windows, NOTE) == text(plain, NOTE).replace("\n", "\r\n") and len(windows.notes) == 2
+
+
 def test_a_file_gone_on_one_side_stays_gone_unless_the_other_changed_it() -> None:
     assert merge({DAY: BASE.encode()}, {}, {DAY: BASE.encode()}).files == {DAY: None}
     base = BASE[: BASE.index("- a line")]  # of statements alone, each has its own result

@@ -175,7 +175,7 @@ def _part_texts(parts: Iterable[bytes], units: Mapping[Key, MergeUnit]) -> list[
 
 def _is_paragraph(raw: bytes) -> bool:
     """Whether a part is a paragraph, which would continue a text right above it."""
-    first = raw.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+    first = raw.split(b"\n", 1)[0].removesuffix(b"\r").decode("utf-8", "surrogateescape")
     return [block.shape for block in scan([first])] == [BlockShape.PARAGRAPH]
 
 

@@ -467,7 +467,7 @@ def _show_conflicts(screen: Screen, done: SyncResult | RestoreResult) -> None:
     for each in done.merge.notes[:SHOWN_CONFLICTS]:
         screen.line((each.path, "path"), " ", (each.what, "id"), f" {CONFLICT_TEXTS[each.why]}")
         for name, text in (("here", each.ours), ("there", each.theirs)):
-            screen.item(f"  {name + ':':<7}", text or ("(deleted)", "faint"))
+            screen.item(f"  {name + ':':<7}", text.replace("\r\n", "\n") or ("(deleted)", "faint"))
     if len(done.merge.notes) > SHOWN_CONFLICTS:
         screen.line((f"… and {len(done.merge.notes) - SHOWN_CONFLICTS:,} more (--json lists all)", "faint"))
     both = [each.what for each in done.merge.notes if each.why == "both"]
