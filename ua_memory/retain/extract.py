@@ -1068,8 +1068,10 @@ _CORRECTS = late(
 )
 """With such words a person corrects what they have just said; the sentence before says what."""
 _CORRECTION = late(
-    rf"\s*(?:{_CORRECTS.pattern}|wait, |(?:oh|ah|no|nein|hm+|ok|wait)?[,. ]*(?:correction|actually"
-    r"|i said|i meant|korrektur|eigentlich|doch|en fait|perdón|perdona|en realidad|scusa|in realtà|anzi)\b)",
+    rf"\s*(?:{_CORRECTS.pattern}|wait, (?=i (?:said|meant)\b|it\b|no\b|that\b)"
+    r"|(?:oh|ah|no|nein|hm+|ok|wait)?[,. ]*(?:correction|actually|i said|i meant|korrektur|eigentlich|doch"
+    r"|en fait|perdón|perdona|en realidad|scusa|in realtà|anzi)\b)"
+    r"(?!\W*(?:can|could|would|please|show|run|add|let['’]?s)\b)",
     re.IGNORECASE,
 )
 """With such words a person corrects what they said in a turn before."""
