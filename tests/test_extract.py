@@ -362,6 +362,16 @@ def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
     assert [kept in text for text in found] == [True] * bool(kept), found
 
 
+def test_what_the_person_said_stays_when_the_agent_admits_it() -> None:
+    said = "The API supports pagination with cursor tokens in version 3."
+    turns = (
+        ("assistant", "It does not."),
+        ("person", said),
+        ("assistant", "I was wrong: the API supports pagination."),
+    )
+    assert said in texts(extract(talk(*turns)))
+
+
 def test_thanks_of_a_named_speaker_are_not_kept() -> None:
     assert not person("Marta Gil: Gracias a vosotros, de verdad, muchas gracias por todo.")
 

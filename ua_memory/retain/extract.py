@@ -647,6 +647,7 @@ _REJECTING_LEAD = late(
     r"|contre\b|rechaz|descart|en contra|no (?:usar|queremos|vamos)|scart|rifiut)",
     re.IGNORECASE,
 )
+"""A lead that turns down the items of its list: they never stand without it."""
 _VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
 _NUMBERED = late(
     rf"\b(?!{A_MONTH}\b)([^\W\d_]{{3,}}(?<!s)) #?(\d[\w.-]*)"
@@ -756,8 +757,8 @@ class Extraction:
             self._question = _question_in(said)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
-        if _ADMITS.match(turn.text):
-            self._drop(range(self._person_turn - 1, number), terms(turn.text))
+        if not context.person and _ADMITS.match(turn.text):
+            self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
         self._sentence_counts[turn.role] += len(said)
         if context.person and not typed and (least := _answer_score(self._question, turn.text)):
             found = max([least, *(score(one, context) for one in said)], key=lambda found: found.value)
@@ -773,8 +774,7 @@ class Extraction:
         lowest score."""
         said, about, duplicates = terms(candidate.text), _subject_terms(candidate.text), 0
         for key in self._similar(candidate, said, about):
-            earlier = self._candidates.pop(key)
-            self._remove_terms(key, earlier.terms)
+            earlier = self._pop(key)
             other_words = said != earlier.terms
             candidate = _merge(earlier.candidate, candidate)
             duplicates += earlier.duplicates + (other_words and candidate.was != earlier.candidate.text)
@@ -787,13 +787,13 @@ class Extraction:
         if len(self._candidates) > self._limit:
             self.left_out += 1
             lowest = min(self._candidates, key=lambda key: self._candidates[key].candidate.score)
-            self._remove_terms(lowest, self._candidates.pop(lowest).terms)
+            self._pop(lowest)
 
     def _drop(self, turns: range, about: frozenset[str] | None = None) -> None:
         """Drop the candidates of these turns; only those with two of the terms `about`, if given."""
         for key in [key for key, found in self._candidates.items() if found.order[0] in turns]:
             if about is None or len(about & self._candidates[key].terms) > 1:
-                self._remove_terms(key, self._candidates.pop(key).terms)
+                self._pop(key)
 
     def _find_corrected(self, text: str) -> int:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
@@ -812,9 +812,8 @@ class Extraction:
 
     def _join_correction(self, key: int, turn: Turn) -> None:
         """Replace a statement and what was found in the turn that corrects it by both as one."""
-        earlier = self._candidates[key].candidate
+        earlier = self._pop(key).candidate
         self._drop(range(self._turns, self._turns + 1))
-        self._remove_terms(key, self._candidates.pop(key).terms)
         weight = Score(max(REMARK.value, earlier.score), ("correction",))
         self._insert(_answer(earlier.text, weight, turn, self._zone, corrects=True), (self._turns, 0))
 
@@ -841,11 +840,13 @@ class Extraction:
 
         return [key for key, common in shared.items() if similar(self._candidates[key], common)]
 
-    def _remove_terms(self, key: int, said: frozenset[str]) -> None:
-        for term in said:
+    def _pop(self, key: int) -> _PlacedCandidate:
+        found = self._candidates.pop(key)
+        for term in found.terms:
             self._by_term[term].discard(key)
             if not self._by_term[term]:
                 del self._by_term[term]
+        return found
 
 
 def _differ_in_number_and_subject(one: frozenset[str], other: frozenset[str]) -> bool:
