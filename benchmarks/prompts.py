@@ -32,7 +32,7 @@ from ua_memory.memory import Memory
 from ua_memory.recall import search
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
-FEATURES = ("match", "shared")
+FEATURES = ("match", "foreign", "shared")
 SIZE = -0.22
 QUIET = 0.88
 """The share of tasks on what was never said that are given nothing: the bias is moved so."""

@@ -17,7 +17,7 @@ from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, em
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
-from ua_memory.index.terms import STOP_WORDS, Query, clean
+from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, is_damaged
@@ -954,12 +954,15 @@ def usefulness(hits: Sequence[Hit], prompt: str, items: int) -> float:
 
 def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str, float]:
     """The features of `usefulness`, by name: the best match; the best BM25, relative to the rarest word of a
-    bank of this many `items`, per `PROMPT_WORDS` words of the prompt; and the log of the bank's size, since a
-    larger bank has more matches by chance."""
+    bank of this many `items`, per `PROMPT_WORDS` words of the prompt; the log of the bank's size, since a
+    larger bank has more matches by chance; and the match of a `foreign` prompt, since the English model finds
+    any two texts of another language similar."""
     shared = max((hit.arms["keyword"][1] for hit in hits if "keyword" in hit.arms), default=0.0)
     words = max(1.0, len(_WORD.findall(prompt)) / PROMPT_WORDS)
+    match = max(hit.match - hit.parts.get("support", 0.0) for hit in hits)
     return {
-        "match": max(hit.match - hit.parts.get("support", 0.0) for hit in hits),
+        "match": match,
+        "foreign": 0.0 if is_english(prompt) else match,
         "shared": shared / inverse_frequency(1, items) / words,
         "size": math.log(max(items, 1)),
     }
