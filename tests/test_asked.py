@@ -202,6 +202,56 @@ def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(in
     assert not answer.answered or answer.hits[0].item.text.startswith("The phone number")
 
 
+@pytest.mark.parametrize(
+    ("query", "first", "second"),
+    [
+        ("when is our cellist's birthday", "Salvador was born on 3 December.", "Salvador is our cellist."),
+        (
+            "where is the physio with strong hands",
+            "Katya's practice is in Mill Lane 12.",
+            "Katya, the physio",
+        ),
+        (
+            "what can't our second violinist eat",
+            "Odete plays second violin.",
+            "Odete is allergic to walnuts.",
+        ),
+        ("when can I talk to Leonor's teacher", "Ondina Barros", "Ondina Barros"),
+        ("what is the man who broke his wrist allergic to", "Gregor is allergic to bees.", "Gregor broke"),
+        ("who is our cellist", "Salvador is our cellist.", ""),
+        ("what does the painter charge", "The painter Otto charges 30 euros an hour.", ""),
+    ],
+)
+def test_a_role_and_a_clause_are_looked_up(roles: Index, query: str, first: str, second: str) -> None:
+    found = texts(roles, query)
+    assert first in found[0] and second in found[1], found[:3]
+
+
+ROLES = (
+    "Salvador is our cellist.",
+    "Salvador was born on 3 December.",
+    "Katya, the physio, has hands like pliers.",
+    "Katya's practice is in Mill Lane 12.",
+    "Odete plays second violin.",
+    "Odete is allergic to walnuts.",
+    "Leonor's teacher is Ondina Barros.",
+    "Ondina Barros receives parents on Wednesdays.",
+    "Gregor broke his wrist.",
+    "Gregor is allergic to bees.",
+    "The painter Otto charges 30 euros an hour.",
+    "Otto comes on Monday.",
+    "The boat lies at the old pier.",
+    "The concert was sold out.",
+    "We rehearse in the attic.",
+)
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with indexed(tmp_path_factory.mktemp("roles"), {"memory/2026-11-20.md": log(*ROLES)}) as index:
+        yield index
+
+
 def test_of_equal_texts_the_one_with_the_kind_of_answer_that_is_asked_for_stands_first(
     tmp_path: Path,
 ) -> None:

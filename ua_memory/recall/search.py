@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import sqlite3
@@ -330,30 +331,44 @@ class _Search:
 
     def _resolve_description(self, text: str, direct: SearchResult) -> SearchResult:
         """For a query about somebody it describes instead of naming: search for who that is, then with the
-        name. The answer comes first, then the hit with the name, then the hits of the direct search."""
+        name. The answer comes first, then the hit with the name, then the hits of the direct search. For a
+        role ("our cellist") this is done only if the direct search finds no more than who that is."""
         asked = clean(text)
         short = self.two_steps and len(asked) <= LONGEST_DESCRIBED
         described = noise.find_description(asked) if short else None
         if described is None:
             return direct
-        steps = self._lookup(DESCRIBED_HITS)
-        who = steps.answers([described["clause"]], [])[0]
-        found = [
-            (answer, hit)
-            for hit in who.hits
-            if hit.match >= EVENT_SHARE * who.hits[0].match
-            for answer in steps.answers(
-                [noise.replace_description(described, name) for name in _candidate_names(hit, text)], []
-            )
-            if answer.answered and answer.hits[0].item.key != hit.item.key
-        ]
-        if not found:
+        steps, is_role = self._lookup(DESCRIBED_HITS), "after" in described.groupdict()
+        if is_role and not noise.asks_more(described):
             return direct
-        best, identified = max(found, key=lambda pair: pair[0].hits[0].match)
-        first = best.hits[0]
-        others = [hit for hit in direct.hits if hit.item.key not in (first.item.key, identified.item.key)]
-        rest = [replace(hit, score=min(hit.score, first.score)) for hit in (identified, *others)]
-        return replace(direct, hits=tuple([first, *rest][: self.limit]), answered=True)
+        hits = steps.answers([described["clause"]], [])[0].hits
+        known = KNOWN_ROLE if is_role else EVENT_SHARE * hits[0].match if hits else 0.0
+        who = [hit for hit in hits if hit.match >= known and not noise.is_question(hit.item.text)]
+        if is_role and direct.answered and direct.hits[0].item.key not in {hit.item.key for hit in who}:
+            return direct
+        role = described["clause"].split()[-1] if is_role else ""
+        tried = [(hit, name) for hit in who for name in _candidate_names(hit, text, role)]
+        queries = [noise.replace_description(described, name, hit.item.text) for hit, name in tried]
+        least = self.min_score if is_role else ANSWERED
+        found = [
+            (about, hit)
+            for (hit, name), answer in zip(tried, steps.answers(queries, []), strict=True)
+            if (about := _first_about(name, answer, hit)) and about.score >= least
+        ]
+        return self._joined(direct, *max(found, key=lambda pair: pair[0].score), is_role) if found else direct
+
+    def _joined(self, direct: SearchResult, about: Hit, who: Hit, is_role: bool) -> SearchResult:
+        """The hits of a direct search with the two that say who is described and something about him: before
+        them if the latter is an answer, of a role a better one, else it is the second."""
+        best = direct.hits[0] if direct.hits else about
+        if about.score >= max(ANSWERED, best.score if is_role and direct.answered else 0):
+            first = (about, who)
+        else:
+            first = (best if direct.answered else replace(who, score=best.score), about)
+        rest = [hit for hit in direct.hits if hit.item.key not in {one.item.key for one in first}]
+        scores = itertools.accumulate((hit.score for hit in (*first, *rest)), min)
+        hits = [replace(hit, score=score) for hit, score in zip((*first, *rest), scores, strict=True)]
+        return replace(direct, hits=tuple(hits[: self.limit]), answered=hits[0].score >= ANSWERED)
 
     def _lookup(self, limit: int) -> _Search:
         """An intermediate search, as part of this one."""
@@ -495,12 +510,28 @@ LONGEST_DESCRIBED = 200
 """Characters of a query that is searched for descriptions: each name takes a search."""
 
 
-def _candidate_names(hit: Hit, query: str) -> list[str]:
-    """The names that a hit may give to whom a query describes: its note's title, and names in it that are not
-    in the query."""
-    title = hit.item.heading.partition(" > ")[0].partition(" (")[0]
-    named = (*([title] if title and hit.item.record == "passage" else ()), *hit.item.entities)
-    every = dict.fromkeys((*named, *entities(hit.item.text)))
+KNOWN_ROLE = 0.8
+"""The minimum match of a text that says who has a role."""
+
+
+def _first_about(name: str, answer: SearchResult, who: Hit) -> Hit | None:
+    """The first hit with a name, besides the one that gave it."""
+    for hit in answer.hits:
+        named = (hit.item.text, hit.item.heading, *hit.item.entities)
+        if hit.item.key != who.item.key and any(name.casefold() in one.casefold() for one in named):
+            return hit
+    return None
+
+
+def _candidate_names(hit: Hit, query: str, role: str) -> list[str]:
+    """The names, not in the query, that a hit may give to whom it describes: its note's title, and names in
+    it, the nearest to a role first."""
+    title, text = hit.item.heading.partition(" > ")[0].partition(" (")[0], hit.item.text.casefold()
+    own = list(dict.fromkeys((*hit.item.entities, *entities(hit.item.text))))
+    if role:
+        at = max(text.find(role.casefold()), 0)
+        own.sort(key=lambda name: abs(text.find(name.casefold()) - at))
+    every = dict.fromkeys((*([title] if title and hit.item.record == "passage" else ()), *own))
     return [name for name in every if name.casefold() not in query.casefold()][:DESCRIBED_NAMES]
 
 

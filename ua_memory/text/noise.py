@@ -71,13 +71,34 @@ def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText
 
 
 _QUESTION = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
+_ROLE = (
+    r"(?:electrician|optician|plumber|carpenter|painter|roofer|gardener|cleaner|mechanic|architect|engineer|lawyer"
+    r"|notary|accountant|banker|broker|land(?:lord|lady)|tenant|lodger|neighbou?r|boss|manager|director|supervisor"
+    r"|chair(?:man|woman|person)?|treasurer|secretary|president|assistant|colleague|intern|trainee|apprentice"
+    r"|student|customer|supplier|vendor|contractor|consultant|doctor|gp|dentist|surgeon|(?:physio)?therapist"
+    r"|physio|psychologist|nurse|midwife|vet|pharmacist|hairdresser|barber|carer|nanny|babysitter|teacher|tutor"
+    r"|professor|principal|coach|trainer|instructor|conductor|cellist|violinist|pianist|guitarist|drummer|singer"
+    r"|bassist|chef|baker|butcher|priest|pastor|mayor|(?:(?:step|grand|god)?(?:mother|father|son|daughter)|sister"
+    r"|brother|mum|mom|dad|wife|husband)(?:-in-law)?|aunt|uncle|cousin|niece|nephew|partner|(?:girl|boy)?friend"
+    r"|(?:flat|room)mate|translator|photographer|maintainer)"
+)
+_SOMEBODY = rf"(?:{_ROLE}|person|man|woman|lady|guy|girl|boy|one|company|firm|shop|place|team)"
 _DESCRIPTION = late(
-    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
-    r"|(?:person|man|woman|guy|girl|boy|one|friend|colleague|neighbou?r|boss|doctor|teacher|coach|company|firm"
-    r"|vendor|supplier|shop|place|team)\s+(?:who|that|which|with|from)\s+)(?P<clause>\w.*?)[?!.\s]*$",
+    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?"
+    rf"(?:\w+\s+who|{_SOMEBODY}\s+(?:that|which|with|from))\s+(?P<clause>\w.*?)[?!.\s]*$",
+    re.IGNORECASE,
+)
+_NAMED_ROLE = late(
+    rf"\b(?:(?:the|my|our|his|her|their)\s+|(?=\w+['’]s\s))"
+    rf"(?P<clause>(?:[\w'’-]+\s+){{0,2}}{_ROLE})(?:['’]s)?(?P<after>\b.*?)[?!.\s]*$",
+    re.IGNORECASE,
+)
+_ASKS_WHO = late(
+    r"(?:who|what|which|is|was|are|were|the|a|s|names?|called|again|i|me|to|of|do|does|did|you|know)",
     re.IGNORECASE,
 )
 _AUXILIARY = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
+_BESIDES = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGNORECASE)
 
 
 def is_question(prompt: str) -> bool:
@@ -86,15 +107,33 @@ def is_question(prompt: str) -> bool:
 
 
 def find_description(query: str) -> re.Match[str] | None:
-    """The part of a query that describes somebody instead of naming them; `clause` is the description."""
-    return _DESCRIPTION.search(query)
+    """The part of a query that describes somebody instead of naming them. `clause` is the description; of a
+    role there is `after`, too: what follows it."""
+    return _DESCRIPTION.search(query) or _NAMED_ROLE.search(query)
 
 
-def replace_description(described: re.Match[str], name: str) -> str:
-    """A query with a name in place of a description. After "where does" the last word, a verb, is kept."""
-    before = described.string[: described.start()]
-    verb = described["clause"].split()[-1] if _AUXILIARY.search(before) else ""
-    return f"{before}{name} {verb}".strip()
+def asks_more(described: re.Match[str]) -> bool:
+    """Whether a query asks for more than who somebody is."""
+    rest = described.string[: described.start()] + described["after"]
+    return not all(_ASKS_WHO.fullmatch(word) for word in re.findall(r"\w+", rest))
+
+
+def replace_description(described: re.Match[str], name: str, found: str) -> str:
+    """A query with a name in place of a description. The last words of a clause that are not in the text that
+    was `found` for it are part of the question: "allergic to" in "what is the man who fell allergic to"."""
+    before, after = described.string[: described.start()], described.groupdict().get("after")
+    if after is not None:
+        return " ".join([*before.split(), name, *after.split()])
+    text, words = found.casefold(), described["clause"].split()
+    known = [n for n, word in enumerate(words) if len(word) > 2 and _stem(word) in text]
+    rest = words[known[-1] + 1 :] if known else words
+    if not known or (rest and _BESIDES.match(rest[0])):
+        rest = rest[-1:] if _AUXILIARY.search(before) else []
+    return " ".join([*before.split(), name, *rest])
+
+
+def _stem(word: str) -> str:
+    return word[: max(4, len(word) - 2)].casefold()
 
 
 # -- fence -------------------------------------------------------------------------------------------------
