@@ -74,6 +74,10 @@ def test_log_of_a_fact(there: Bank) -> None:
     about = f"^{one.fact.id}"
     assert ops(BankHistory(there.store, "test").log(about=about)) == ["edit", "edit", "insert", "insert"]
     assert ops(BankHistory(there.store, "test").log(about=about, op="edit", limit=1)) == ["edit"]
+    history = BankHistory(there.store, "test")
+    for target in (about, one.fact.id, f"[[2026-11-21#{about}]]", f"{DAY}:5"):
+        said = history.statements_by_revision(history.log(about=target), target)
+        assert {record.text for records in said.values() for record in records} >= {"one"}, target
     there.edit(there.text().splitlines()[4] + "\n", "")
     there.store.adopt()
     found = BankHistory(there.store, "test").log(about=about)

@@ -883,6 +883,9 @@ def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None
         ("明日14時", "2026-11-22T14:00"),
         ("May 5", "2026-05-05"),
         ("last week", "2026-11-09/2026-11-15"),
+        ("2w", "2026-11-07"),
+        ("15:00", "2026-11-21T15:00"),
+        ("tomorrow noon", "2026-11-22T12:00"),
     ],
 )
 def test_a_day_with_its_time(text: str, expected: str) -> None:

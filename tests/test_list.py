@@ -40,6 +40,14 @@ def texts(shell: Shell, *argv: str) -> list[str]:
     return [one["text"] for one in shell.ok(*argv, "--json").json["results"]]
 
 
+def test_a_session_is_its_whole_id_if_there_is_one(shell: Shell) -> None:
+    for name in ("s-7", "s-77", "s-8"):
+        shell.ok("insert", f"in {name}", "--session", name)
+    assert texts(shell, "list", "--session", "s-7") == ["in s-7"]
+    assert texts(shell, "list", "--session", "s-77") == ["in s-77"]
+    assert texts(shell, "list", "--session", "s-") == ["in s-8", "in s-77", "in s-7"]
+
+
 def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
     out = shell.ok("list").out
     titles = [row for row in out.split("\n") if row and not row.startswith("- ")]
@@ -73,6 +81,7 @@ def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
         (("--person", "Marta"), ["tea", "signs off"]),
         (("--person", "marta kowalczyk"), ["signs off"]),
         (("--session", "8f2c"), ["dentist", "signs off"]),
+        (("--session", "8f"), ["dentist", "signs off"]),
         (("--session", "nothing"), []),
         (("--tag-groups", '[{"not": {"tags": ["garten"]}}]', "--until", "June"), ["生垣", "portail"]),
         (("--source", "person", "--kind", "passage"), ["paragraph"]),

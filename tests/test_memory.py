@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -174,6 +175,19 @@ def test_an_equal_text_is_known_though_the_index_cannot_read_its_file(
         patch.setattr(discovery, "open_regular", by_anybody)
         assert fresh.index.rebuild().failed
         assert not fresh.insert("said").sighting, "an unreadable file keeps no fact from being written"
+
+
+def test_a_time_is_kept_in_the_zone_of_the_bank(fresh: Memory) -> None:
+    fresh.store.config = replace(fresh.store.config, timezone="Pacific/Honolulu")
+    for given, kept in (
+        ("2026-11-27T05:00Z", "2026-11-26T19:00"),
+        ("2026-11-26T19:00:30-10:00/2026-11-28", "2026-11-26T19:00:30/2026-11-28"),
+        ("2026-11-27T05:00", "2026-11-27T05:00"),
+        ("2026-11", "2026-11"),
+    ):
+        assert fresh.insert(given, when=given).fact.when == kept
+    with pytest.raises(Usage, match="ends before it begins"):
+        fresh.insert("back", when="2026-11-25/2026-11-21")
 
 
 def test_an_equal_text_is_known_when_the_index_is_gone(fresh: Memory) -> None:

@@ -56,6 +56,34 @@ def test_the_newest(there: Bank) -> None:
     assert there.clean()
 
 
+def test_a_file_that_was_deleted_by_hand_just_now(there: Bank) -> None:
+    there.write("- a note\n", "memory/n.md")
+    there.store.adopt()
+    two = there.insert("two")
+    there.path("memory/n.md").unlink()
+    there.write("- half a sent", "memory/half.md")  # an edit that may go on
+    plan = BankHistory(there.store, "test").plan_undo()
+    assert plan.revision.subject == "edit: delete memory/n.md"
+    back(there)
+    assert there.bytes("memory/n.md") == b"- a note\n" and facts(there) == ["two"]
+    assert there.bytes("memory/half.md") == b"- half a sent"
+    assert back(there).revision.id == two.result.revision
+
+
+def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:
+    there.insert("one")
+    moved = there.insert("two").fact
+    line = next(line for line in there.bytes().splitlines(True) if b"two" in line)
+    there.path(DAY).write_bytes(there.bytes().replace(line, b""))
+    there.write(line, "memory/n.md")
+    three = there.insert("three")
+    (edit,) = [one for one in there.store.history.log(limit=2) if one.id != three.result.revision]
+    assert edit.subject == "edit: 2 files" and set(edit.paths) == {DAY, "memory/n.md"}
+    assert facts(there) == ["one", "three"]
+    back(there, edit.id)
+    assert facts(there) == ["one", moved.text, "three"] and not there.path("memory/n.md").exists()
+
+
 def test_an_old_one(there: Bank) -> None:
     first = there.insert("one")
     there.insert("two")

@@ -398,8 +398,6 @@ def parse_day(text: str | None, option: str, now: datetime, *, end: bool = False
         return None
     word = text.strip().lower()
     try:
-        if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII):
-            return (now.date() - timedelta(days=int(ago[1]) * {"d": 1, "w": 7}[ago[2]])).isoformat()
         if match := re.fullmatch(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", word, re.ASCII):
             year, month = int(match[1]), int(match[2] or (12 if end else 1))
             last = calendar.monthrange(year, month)[1] if end else 1

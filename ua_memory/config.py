@@ -377,12 +377,13 @@ def user_folder(env: Mapping[str, str]) -> Path | None:
     return Path(folder) if folder else None
 
 
-def load(root: Path, env: Mapping[str, str], *, lenient: bool = False) -> Config:
+def load(root: Path | str, env: Mapping[str, str], *, lenient: bool = False) -> Config:
     """The settings of the bank at `root`. Malformed names the file, the key and what it should be; a
     `lenient` reading takes the next source's value instead, in the end the default, and tells `problems`.
 
     A variable that is set to nothing counts as not set.
     """
+    root = Path(root)
     reading = _Reading(root, env, lenient)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}

@@ -205,9 +205,17 @@ class Memory:
         )  # fmt: skip
 
     def _when(self, when: str | None) -> str | None:
-        """The time that a fact is about in ISO; what is no time is left for `facts.insert` to refuse."""
-        if when is None or fields.is_time(when):
-            return when
+        """The time that a fact is about in ISO, in the bank's zone; what is no time is left for
+        `facts.insert` to refuse. Usage for a span that ends before it begins."""
+        if when is None:
+            return None
+        if fields.is_time(when):
+            first, *last = points = [
+                fields.local_time(one, self.store.config.zone) for one in when.split("/")
+            ]
+            if last and last[0] < first[: len(last[0])]:
+                raise Usage("the span ends before it begins", where=when, hint=f"use {last[0]}/{first}")
+            return "/".join(points)
         from ua_memory.text import dates
 
         with suppress(ValueError, OverflowError):

@@ -191,7 +191,8 @@ def redo(call: Call, memory: Memory, dry_run: bool = DryRun) -> None:
     """Reverse the newest undo."""
     if dry_run:
         return _show_undo_plan(call, memory, memory.history.plan_redo())
-    return _show_undo(call, memory, memory.history.redo(by_person=is_person(call)), "ua-memory undo")
+    done = memory.history.redo(by_person=is_person(call))
+    return _show_undo(call, memory, done, f"ua-memory undo {(done.result.revision or '')[:7]}".rstrip())
 
 
 def _show_undo_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:

@@ -155,10 +155,10 @@ class Filters:
     day (a month) passes if it overlaps, an item without date does not. `tags` (case-insensitive) are matched
     by the mode `match`, and all `groups` must match, too. `kinds`: kinds of facts or names of records.
     `sources`: origins or names of clients. `path`: a prefix of the bank-relative path. `names`: folded names,
-    one of which the item contains. `sessions`: prefixes of ids of sessions. `day`: an ISO day on which it was
-    said or that it is about. `retired`: whether retired items are included; None: only if the query asks
-    about the past. `asked_at` is no filter: relative dates in the query ("last week") count from it (aware;
-    None: now).
+    one of which the item contains. `sessions`: ids of sessions, or what some begin with. `day`: an ISO day on
+    which it was said or that it is about. `retired`: whether retired items are included; None: only if the
+    query asks about the past. `asked_at` is no filter: relative dates in the query ("last week") count from
+    it (aware; None: now).
 
     Usage for an unknown kind or mode, an invalid day, and `since` after `until`.
     """
@@ -234,9 +234,10 @@ class Filters:
             parts.append(f"items.rowid IN (SELECT item FROM names WHERE name IN ({marks}))")
             values += self.names
         if self.sessions:
-            one = "substr(items.session, 1, length(?)) = ?"
+            same = "EXISTS (SELECT 1 FROM items AS same WHERE same.session = ?)"
+            one = f"items.session = ? OR (substr(items.session, 1, length(?)) = ? AND NOT {same})"
             parts.append(" OR ".join([one] * len(self.sessions)))
-            values += [each for each in self.sessions for _ in range(2)]
+            values += [each for each in self.sessions for _ in range(4)]
         if self.day:
             parts.append("items.date = ? OR items.day = ?")
             values += [self.day, self.day]

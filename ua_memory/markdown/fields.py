@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from typing import Any
 
 from ua_memory.markdown.blocks import Item
@@ -59,6 +59,13 @@ def _is_point(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def local_time(point: str, zone: tzinfo | None) -> str:
+    """A day, month or year as it is; a time with an offset as that of a zone, to the second at most."""
+    if "T" not in point.replace(" ", "T") or (given := datetime.fromisoformat(point)).tzinfo is None:
+        return point
+    return f"{given.astimezone(zone):%Y-%m-%dT%H:%M:%S}".removesuffix(":00")
 
 
 def read_time(value: str) -> str:

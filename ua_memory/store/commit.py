@@ -88,11 +88,11 @@ def edit_commit(
 
     With `naming` its trailers name the new facts.
     """
+    edits = {path: saves.Edit(path, in_head[path], data) for path, data in disk.items() if path != SETTINGS}
     new, lost = list[str](), 0
-    for path, data in disk.items():
-        if naming and path != SETTINGS:
-            new += saves.names_of_new(in_head[path], data, path)
-            lost += saves.lost_records({path: saves.Edit(path, in_head[path], data)})[path]
+    if naming:  # what is in another file now was moved, not removed
+        new = [name for one in edits.values() for name in saves.names_of_new(one.in_head, one.disk, one.path)]
+        lost = sum(saves.lost_records(edits).values())
     what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
     if all(data is None for data in disk.values()):
         what = f"delete {what}"

@@ -412,6 +412,8 @@ class EditInspector:
             if not accept:
                 over_seen = None if alone else self._stale_against_seen(edit)
                 stale = over_seen or saves.detect_stale(edit, self._file_history(path), intermediate)
+                if stale and not alone and self._are_moved(path, [row.name for row in stale.restored]):
+                    stale = None
             start = stale.merged if stale else disk
             forgotten = self._forgotten_ids(edit) if disk else forgotten
         if stale or forgotten:
@@ -423,6 +425,12 @@ class EditInspector:
             return TouchedFile(path, disk, in_head, start, False, restored, theirs, ids, without_forgotten)
         held = bool(saves.paths_to_hold({path: edit}, self._few)) if alone else self._is_held(edit)
         return TouchedFile(path, disk, in_head, disk, held=held and not accept)
+
+    def _are_moved(self, path: str, names: Sequence[str]) -> bool:
+        """Whether all these facts, that a save lacks, are in other files that the person has edited."""
+        others = (other for other in self._survey().changed if other != path)
+        there = {key for other in others for key in saves.by_key(read(self._root / other), other)}
+        return bool(names) and all(name[:1] == "^" and ("id", name[1:]) in there for name in names)
 
     def _forgotten_ids(self, edit: Edit) -> frozenset[str]:
         """The forgotten ids that a save has again. A person who wants such a statement back undoes the

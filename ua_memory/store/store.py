@@ -13,7 +13,7 @@ from functools import partial
 
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
-from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound, writing
+from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound, UaMemoryError, writing
 from ua_memory.git import history as git_history
 from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
@@ -127,8 +127,19 @@ class Store:
             yield draft
             if draft.trial:
                 return
+            if any(touched.disk != touched.in_head for touched in draft.touched.values()):
+                self._read_other_edits(draft)
             draft.result = self._publish(draft, request)
         self.tidy()
+
+    def _read_other_edits(self, draft: Draft) -> None:
+        """Read all edited files, so that one commit has all that the person did: text moved from one file to
+        another would otherwise be in both after an undo, or in neither."""
+        seen = self.survey()
+        for path in sorted(seen.changed.keys() - seen.held.keys() - draft.touched.keys()):
+            with contextlib.suppress(UaMemoryError):  # an edit that cannot be read is not this revision's
+                if not (self.bank.root / path).is_symlink() and not self._inspector.is_of_other_branch(path):
+                    draft.read(path)
 
     def adopt(
         self, paths: Iterable[str] | None = None, *, quiet: float = 0, accept: bool = False,

@@ -746,9 +746,13 @@ def parse_days(text: str, now: datetime) -> tuple[date | None, date | None]:
     "last week", "in two days", "2 weeks ago", "hier".
 
     A word that could be something else in a sentence is a date here. Without a year the latest that has begun
-    is meant. ValueError for a text that is no date or more than a date.
+    is meant. `30d` and `2w` are so many days or weeks ago. ValueError for a text that is no date or more than
+    a date.
     """
     word = " ".join(text.split())[:LONGEST]
+    if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII | re.IGNORECASE):
+        day = now.date() - int(ago[1]) * (DAY if ago[2] in "dD" else 7 * DAY)
+        return day, day
     zone = now.tzinfo
     plain = word.removeprefix("in ")
     forms = (plain, f"this {plain}", f"{plain} from now" if plain != word else f"{plain} ago")
@@ -824,10 +828,12 @@ def parse_when(text: str, now: datetime) -> str:
     """The days of a text in the format of a fact's `when:`: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
     at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
     ValueError."""
+    text = re.sub(r"\b(?:at )?noon\b", "12:00", re.sub(r"\b(?:at )?midnight\b", "00:00", text))
     found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]
     clock = found[-1] if found else None
-    first, last = parse_days(text[: clock.start()] + text[clock.end() :] if clock else text, now)
-    if first is None or last is None or (clock and first != last):
+    rest = text[: clock.start()] + text[clock.end() :] if clock else text
+    first, last = parse_days(rest.strip() or "today", now)
+    if first is None or last is None or (clock and first != last) or re.search(r"\d:\d", rest):
         raise ValueError(text)
     if clock:
         hour, half = int(clock["hour"]), (clock["half"] or "").lower()

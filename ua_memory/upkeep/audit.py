@@ -46,18 +46,24 @@ from ua_memory.text import redaction
 from ua_memory.upkeep import doctor
 
 
-def revisions_of(store: Store, about: str) -> list[Revision]:
-    """The revisions of a file or a fact. NotFound if nothing is known of it, Usage for a path outside the
-    bank."""
+def target_of(store: Store, about: str) -> statements.Target:
+    """The file, or the fact with its id, that somebody names. NotFound if nothing is known of it."""
     named = statements.parse_target(about)
     try:
         found = statements.resolve_target(store, about)
     except NotFound:
         if not named.id:
             raise
-        found = statements.Target("", id=named.id)  # deleted, but the history may have it
-    if block := found.id or statements.id_at(store, found):
-        return _revisions_of_fact(store, block, found)
+        return statements.Target("", id=named.id)  # deleted, but the history may have it
+    return replace(found, id=found.id or statements.id_at(store, found))
+
+
+def revisions_of(store: Store, about: str) -> list[Revision]:
+    """The revisions of a file or a fact. NotFound if nothing is known of it, Usage for a path outside the
+    bank."""
+    found = target_of(store, about)
+    if found.id:
+        return _revisions_of_fact(store, found.id, found)
     if not is_truth(found.path):
         hint = "use MEMORY.md or a .md file under memory/"
         raise Usage("not a file of the bank", where=about[:200], hint=hint)

@@ -1077,7 +1077,13 @@ def prepare(store: Store, *, dry_run: bool = False) -> tuple[str, ...]:
     if dry_run:
         return ()
     store.require_settled()
-    return store.adopt().notes
+    notes, left = store.adopt().notes, sorted(store.survey().changed)
+    names = ", ".join(left[:SHOWN_LEFT]) + (" …" if len(left) > SHOWN_LEFT else "")
+    return (*notes, f"left out, since it cannot be committed (ua-memory status): {names}") if left else notes
+
+
+SHOWN_LEFT = 3
+"""Files that a note names."""
 
 
 def join_history(

@@ -69,8 +69,12 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
     store.require_settled()
     if revision is not None:
         return store.history.show(statements.strip_target(revision))
-    if op == "undo" and store.survey().held:
-        return None
+    if op == "undo":
+        # The newest change may be a hand edit: one that is finished, as a deleted file is at once.
+        store.adopt(path for path in store.survey().changed if not (store.bank.root / path).exists())
+        store.adopt(quiet=store.config.quiet_seconds)
+        if store.survey().held:
+            return None
     settled = store.history.undone_revisions()
     for done in store.history.revisions():
         did = done.trailer("Memory-Op")
@@ -314,6 +318,9 @@ class BankHistory:
         masked. Revisions with `MANY_FILES` files or more are not read.
         """
         store = self._store
+        if about:
+            target = audit.target_of(store, about)
+            about = f"^{target.id}" if target.id else target.path
         rows: dict[tuple[str, str], set[int]] = {}
         for each in hunks(store.history, [one.id for one in revisions if 0 < len(one.paths) < MANY_FILES]):
             meant = not about or about.startswith("^") or each.path == about
