@@ -568,8 +568,8 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TIME_WORDS = tomllib.loads(data_text("time_words.toml"))
-"""The tables of `data/time_words.toml`."""
+TIME_WORDS = tomllib.loads(data_text("english_times.toml"))
+"""The tables of `data/english_times.toml`."""
 IN_WORDS = word_set("in during over since until till throughout through across circa within into")
 EDGES = word_set(
     "from by before after to around between and or for at on about of starting ending through up than"

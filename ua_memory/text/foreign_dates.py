@@ -12,7 +12,7 @@ from ua_memory.text.calendar import Token, tokenize, word_tuple
 from ua_memory.text.patterns import data_text, late
 
 # -- languages ---------------------------------------------------------------------------------------------
-# Date words of other languages and their English words (`data/date_words.toml`).
+# Date words of other languages and their English words (`data/foreign_dates.toml`).
 
 
 MONTHS = word_tuple("January February March April May June July August September October November December")
@@ -53,8 +53,8 @@ class Language:
 
 @cache
 def _table() -> Mapping[str, Mapping[str, str]]:
-    """`data/date_words.toml`: {language: {kind: words}}."""
-    return tomllib.loads(data_text("date_words.toml"))
+    """`data/foreign_dates.toml`: {language: {kind: words}}."""
+    return tomllib.loads(data_text("foreign_dates.toml"))
 
 
 @cache
