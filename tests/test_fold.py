@@ -438,6 +438,7 @@ def test_a_query_about_the_past_changes_no_order(tmp_path: Path, query: str) -> 
     days = {"2026-10-01": ["redis listens on port 6379"], "2026-11-02": ["redis moved to port 6380"]}
     hits = asked(tmp_path, said_on(days), query).hits
     assert not any(hit.replaces for hit in hits)
+    assert [hit.item.date for hit in hits] == ["2026-10-01", "2026-11-02"]
 
 
 # -- what no longer holds ------------------------------------------------------------------------------

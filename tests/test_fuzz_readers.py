@@ -112,7 +112,7 @@ def test_a_request_for_a_command_is_whole_or_refused(more: dict[str, Any]) -> No
         assert all(isinstance(each, str) for each in (*found.argv, found.cwd, *found.env.values()))
 
 
-@given(anything)
+@given(anything | objects.map(lambda more: json.dumps({"jsonrpc": "2.0", "id": 1, **more}).encode()))
 @example(DEEP)
 @example(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": [], "arguments": 1}}')
 def test_mcp_reads_any_line(line: bytes) -> None:
@@ -121,16 +121,23 @@ def test_mcp_reads_any_line(line: bytes) -> None:
         assert isinstance(message, dict)
 
 
-@given(st.sampled_from(sorted(mcp_server.TOOLS)), values)
-def test_mcp_checks_any_arguments(name: str, arguments: Any) -> None:
+TEXT = st.text(max_size=20) | st.sampled_from(["../x", "/etc/passwd", "\0", "x" * 5000, "^a", "memory/x.md"])
+
+
+@given(st.sampled_from(sorted(mcp_server.TOOLS)), st.data())
+def test_mcp_checks_any_arguments(name: str, data: st.DataObject) -> None:
+    tool = mcp_server.TOOLS[name]
+    plain = {"string": TEXT, "integer": st.integers(), "number": st.floats(), "boolean": st.booleans()}
+    known = {key: plain.get(kind.get("type", ""), values) for key, kind in tool.parameters.items()}
+    arguments = data.draw(values | st.fixed_dictionaries({}, optional=known))
     with suppress(UaMemoryError):
-        assert isinstance(check_arguments(mcp_server.TOOLS[name], arguments), dict)
+        checked = check_arguments(tool, arguments)
+        assert checked.keys() <= tool.parameters.keys() and checked.keys() >= {*tool.required}
 
 
 READS = sorted(
     name for name, tool in mcp_server.TOOLS.items() if tool.is_read_only and name not in relay.MAY_ASK_A_MODEL
 )
-TEXT = st.text(max_size=20) | st.sampled_from(["../x", "/etc/passwd", "\0", "x" * 5000, "^a", "memory/x.md"])
 
 
 @settings(max_examples=max(20, settings().max_examples // 10))

@@ -263,9 +263,9 @@ def test_what_was_not_said_never_is(text: str, invented: str) -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_any_text_can_be_judged(text: str, evidence: str) -> None:
-    assert isinstance(ungrounded_claims(text, [evidence], SAID), tuple)
-    assert locate(text, [evidence]) in (0, None)
+def test_no_text_raises(text: str, evidence: str) -> None:
+    ungrounded_claims(text, [evidence], SAID)
+    locate(text, [evidence])
 
 
 @pytest.mark.parametrize(

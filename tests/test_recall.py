@@ -185,7 +185,7 @@ def test_many_queries_are_embedded_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["", " \n", "\0", '"', "a AND (", "😀", "word " * 2000, "\ud800", "'; --"])
 def test_no_query_raises(index: Index, query: str) -> None:
-    assert isinstance(search(index, query), SearchResult)
+    search(index, query)
 
 
 def test_what_was_just_written_is_found(index: Index) -> None:

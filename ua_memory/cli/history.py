@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer import Argument, Option
 
+from ua_memory import caller
 from ua_memory.caller import Call, is_person, parse_since, parse_until
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
@@ -397,8 +398,8 @@ def _purge_history(
 def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
     """The file for a backup of the old history, outside of the bank so that it is never pushed."""
     if given:
-        return call.cwd / Path(given).expanduser()
-    base = Path(call.env.get("XDG_DATA_HOME") or call.home / ".local" / "share")
+        return caller.absolute(call, given)
+    base = caller.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
     name = f"{memory.store.bank.root.name}-{memory.store.now():%Y%m%d-%H%M%S}.bundle"
     return base / "ua-memory" / "purged" / name
 

@@ -20,6 +20,7 @@ from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions, editor_command, run_editor
 from ua_memory.daemon.spawn import Log, LogStream
 from ua_memory.errors import NotFound, Usage
+from ua_memory.retain.conversations import NO_MODEL_HINT
 from ua_memory.views import hits, output
 from ua_memory.views import knowledge as views
 from ua_memory.views.output import Screen, emit_json, fields, note, show_list, show_result, show_revision
@@ -502,7 +503,6 @@ _add_decision("rename", ("OLD", "The old name."), ("NEW", "Its name."), _RENAME_
 
 
 model_app = app.new_app(no_args_is_help=True, help="Try the model that reads conversations and texts.")
-NO_MODEL_HINT = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
 model_app.callback()(lambda: None)  # a family although it has one member yet
 
 

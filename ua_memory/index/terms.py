@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
+from ua_memory.text.names import without_accents
 from ua_memory.text.patterns import data_text
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -406,7 +407,7 @@ def forms(
     for language in languages:
         for term, stem in zip(inflected, _stems(language, inflected), strict=True):
             sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
-            rows = db.execute(sql, (language, stem, _without_accents(term), MOST_FORMS))
+            rows = db.execute(sql, (language, stem, without_accents(term), MOST_FORMS))
             known = [word for (word,) in rows]
             # A text whose language was not recognised is found if it has the stem itself as a word.
             bare = [stem] if not known and not counts[term] and _has_forms(stem) else []
@@ -483,18 +484,11 @@ def _stems(language: str, words: Sequence[str]) -> list[str]:
     if language == "portuguese":
         words = [_PORTUGUESE_PLURAL.sub("ão", word) for word in words]
     # A stemmer is not thread-safe; creating one takes 4 µs.
-    return [_without_accents(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
+    return [without_accents(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
 
 
 _PORTUGUESE_PLURAL = re.compile(r"(?:ões|oes|ães|ao)$")
 """Plurals that Snowball does not reduce to the stem of the singular: `reuniões`, `reunião`."""
-
-
-def _without_accents(word: str) -> str:
-    """A word without its accents, as FTS5 reads it."""
-    if word.isascii():
-        return word
-    return "".join(sign for sign in unicodedata.normalize("NFKD", word) if not unicodedata.combining(sign))
 
 
 # -- language detection ------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from ua_memory.markdown.fields import read_names, write_link, write_links, write
 from ua_memory.records import Entity, Fact
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
+from ua_memory.text.names import without_accents
 from ua_memory.text.patterns import data_text
 
 # -- similarity --------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def likeness(one: str, other: str) -> NameSimilarity | None:
         return None
     if a == b:
         return NameSimilarity("sure", "differ only in case and punctuation")
-    a, b = _without_accents(a), _without_accents(b)
+    a, b = without_accents(a), without_accents(b)
     if a == b:
         return NameSimilarity("sure", "differ only in accents")
     if min(len(a), len(b)) >= LONG and a.replace(" ", "") == b.replace(" ", ""):
@@ -71,14 +72,8 @@ def likeness(one: str, other: str) -> NameSimilarity | None:
     return _compare_parts(*sorted((mine, theirs), key=len))
 
 
-def _without_accents(text: str) -> str:
-    if text.isascii():
-        return text
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-
-
 def _initials(name: str) -> frozenset[str]:
-    return frozenset(_without_accents(letter.casefold()) for letter in _INITIAL.findall(name))
+    return frozenset(without_accents(letter.casefold()) for letter in _INITIAL.findall(name))
 
 
 def _compare_words(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> NameSimilarity | None:
@@ -613,7 +608,7 @@ def _candidate_pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     first = defaultdict[str, list[str]](list)
     for name in names:
         words = fold(name).split()
-        first[_without_accents(words[0]) if words else ""].append(name)
+        first[without_accents(words[0]) if words else ""].append(name)
         for crowd in {*words, "".join(words)[:2] + "…"}:
             crowds[crowd].append(name)
     seen: set[tuple[str, str]] = set()

@@ -660,17 +660,13 @@ _CHANGE_WORDS = terms("back set planned make lets again")
 _HASHTAG = late(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
 
 
-def extract(
-    turns: Iterable[Turn], *, zone: tzinfo | None = None, most: int = MOST_STATEMENTS,
-    likely: float | None = None,
-) -> list[Candidate]:  # fmt: skip
-    """The statements of these turns that are worth keeping, at most `most`, in the order in which they were
-    said.
+def extract(turns: Iterable[Turn], *, likely: float | None = None) -> list[Candidate]:
+    """The statements of these turns that are worth keeping, in the order in which they were said.
 
-    `likely` is a threshold in place of the speakers' own. `zone` is the timezone of the speakers' days;
-    without it, that of the recorded times. The text is verbatim: removing secrets is up to the caller.
+    `likely` is a threshold in place of the speakers' own. The text is verbatim: removing secrets is up to the
+    caller.
     """
-    extraction = Extraction(zone, most, likely)
+    extraction = Extraction(likely=likely)
     for turn in turns:
         extraction.add(turn)
     return extraction.best()

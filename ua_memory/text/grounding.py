@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -316,10 +315,16 @@ def compound_occurs(word: str, source: str) -> bool:
     if match is None:
         return False
     if match["nth"]:
-        nth, noun = _ordinal_forms(match["nth"].casefold()), _stem_form((match["of"] or "-").casefold()[1:])
+        nth, noun = (
+            _number_forms(match["nth"].casefold(), _ORDINALS, "(?:st|nd|rd|th)"),
+            _stem_form((match["of"] or "-").casefold()[1:]),
+        )
         pattern = rf"{nth}[ -]{noun}" if noun else rf"{nth}(?!\w)"
     elif match["number"]:
-        number, noun = _cardinal_forms(match["number"].casefold()), _stem_form(match["what"].casefold())
+        number, noun = (
+            _number_forms(match["number"].casefold(), _CARDINALS),
+            _stem_form(match["what"].casefold()),
+        )
         pattern = rf"{number}(?:[ -]\w+)?[ -]{noun}|{noun}\w*[ :=-]{{1,2}}{number}(?!\w)"
     else:
         pattern = "[ ._-]?".join(re.findall(r"\d+|[^\W\d_]+", word.casefold())) + r"s?(?!\w)"
@@ -349,18 +354,11 @@ def _is_day_of_month(match: re.Match[str]) -> bool:
     return bool(month or (re.search(rf"{_ON_DAY} the $", before, re.I) and not re.match(r" \w", behind)))
 
 
-def _ordinal_forms(word: str) -> str:
-    """A pattern for all spellings of an ordinal: `3rd`, `third`."""
-    number = int(word[:-2]) if word[0].isdigit() else _ORDINALS[word]
-    spelt = [each for each, n in _ORDINALS.items() if n == number]
-    return f"(?:{'|'.join([rf'{number}(?:st|nd|rd|th)', *spelt])})"
-
-
-def _cardinal_forms(word: str) -> str:
-    """A pattern for all spellings of a small number: `2`, `two`."""
-    number = int(word) if word[0].isdigit() else _CARDINALS[word]
-    spelt = [each for each, n in _CARDINALS.items() if n == number]
-    return f"(?:{'|'.join([str(number), *spelt])})"
+def _number_forms(word: str, table: Mapping[str, int], ending: str = "") -> str:
+    """A pattern for all spellings of a small number, `2`, `two`, or with the `ending` of an ordinal `3rd`,
+    `third`."""
+    number = table.get(word) or int(re.sub(r"\D", "", word))
+    return f"(?:{'|'.join([f'{number}{ending}', *(each for each, n in table.items() if n == number)])})"
 
 
 def _stem_form(word: str) -> str:
@@ -415,7 +413,6 @@ _BRAND = late("[a-z][A-Z][a-z]+")
 _QUOTED = late(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
 _VERBATIM = late(r"(?<!\w)[\"„«](?=\S)([^\"„«»\n]*\S)[\"»]")
 _ELLIPSIS = late(r"\[?(?:…|\.\.\.)\]?")
-_CLAIM_WORD = late(r"[^\W\d_][\w'-]*")
 _SENTENCE_END = late(r"[.!?:;]\s*$|^\s*$")
 _TRAILING_MARKS = ".,;:!?"
 _YEAR = late(r"(?:19|20)\d\d(?:-(?:0[1-9]|1[0-2]))?")
@@ -441,7 +438,7 @@ def ungrounded_claims(
 
 def is_grounded_name(name: str, evidence: Sequence[str]) -> bool:
     """Whether what a model lists as a name is no ordinary word, and occurs in the evidence."""
-    words = [word.casefold() for word in _CLAIM_WORD.findall(name)]
+    words = [word.casefold() for word in _AMOUNT_WORD.findall(name)]
     ordinary = bool(words) and all(word in ORDINARY or not terms(word) for word in words)
     return not ordinary and SourceText(evidence, None).has_name(_normalize(name))
 
@@ -465,7 +462,7 @@ class SourceText:
             self._days |= {day.isoformat() for day in (said_on, *self._ahead)}
             self._date_ranges |= {(day, day + timedelta(days=1)) for day in self._ahead if day < date.max}
         self._urls = {_trim_url(match[0]) for match in _URL.finditer(text)}
-        self._words = {form for word in _CLAIM_WORD.findall(text) for form in _word_forms(word)}
+        self._words = {form for word in _AMOUNT_WORD.findall(text) for form in _word_forms(word)}
         self._stems = {stem for word in self._words for stem in _verb_stems(word)}
         self._roots = {_root(word) for word in self._words}
         self._source = text
@@ -658,7 +655,7 @@ def _named_days(text: str, said_on: date | None) -> list[tuple[calendar.Span, st
 
 
 def _name_claims(text: str) -> Iterator[tuple[str, str]]:
-    for match in _CLAIM_WORD.finditer(text):
+    for match in _AMOUNT_WORD.finditer(text):
         word = match[0]
         if not word[0].isupper():
             continue
@@ -712,7 +709,7 @@ def _shorthand() -> tuple[re.Pattern[str], Mapping[str, str]]:
 
 def _normalize(text: str) -> str:
     """A text in NFKC, with straight quotation marks, and shorthand spelt out."""
-    text = unicodedata.normalize("NFKC", text)
+    text = normalize("NFKC", text)
     text = text.translate({0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'})
     pattern, spelt = _shorthand()
     return pattern.sub(
@@ -1004,7 +1001,6 @@ def disagreement(
     text: str,
     quotes: Sequence[str],
     evidence: Sequence[str] = (),
-    question: str = "",
     *,
     agreed: bool = False,
 ) -> str:
@@ -1012,10 +1008,10 @@ def disagreement(
     does.
 
     `evidence` are the texts that contain the quotes, and others that it may take words from. Each may begin
-    with its speaker (`Anna: `, or the role `person: `). `question` is what the statement answers. `agreed`:
+    with its speaker (`Anna: `, or the role `person: `). `agreed`:
     what was only proposed was then agreed to.
     """
-    if not is_supported(text, evidence or quotes, question):
+    if not is_supported(text, evidence or quotes):
         return "hardly a word of it was said"
     return contradiction(text, quotes, evidence, agreed=agreed)
 
@@ -1221,7 +1217,7 @@ def _name_roots(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[
             label = _LABEL.match(line)
             found |= {word.casefold() for word in label[1].split()} if label else set()
             for sentence in _CLAUSE_START.split(line[label.end() :] if label else line):
-                for match in _CLAIM_WORD.finditer(sentence):
+                for match in _AMOUNT_WORD.finditer(sentence):
                     word = match[0].removesuffix("'s")
                     inside = bool(sentence[: match.start()].strip("\"'(*_- "))
                     if not word[0].isupper() or (inside and german):
@@ -1981,7 +1977,7 @@ RUN_LENGTH, _UNSPACED_RUN_LENGTH = 5, 10
 def word_runs(sentence: str) -> Iterator[str]:
     """The runs of `RUN_LENGTH` words of a sentence in which most words are content words; four words are a
     run."""
-    words, size = words_only(sentence).split(), RUN_LENGTH
+    words = words_only(sentence).split()
     if UNSPACED.search(sentence):
         signs, size = words_only(sentence).strip(), _UNSPACED_RUN_LENGTH
         yield from (signs[at : at + size] for at in range(len(signs) - size + 1))

@@ -650,9 +650,8 @@ class _BankMerge:
         """The settings merged by lines; theirs if they conflict, or the result is not valid TOML."""
         texts = [files.get(SETTINGS) for files in (self.base, self.ours, self.theirs)]
         data = merged_lines(texts[0], texts[1] or b"", texts[2] or b"")
-        with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):
-            if data is not None and tomllib.loads(data.decode("utf-8-sig")) is not None:
-                return data
+        if data is not None and parse_settings(data) is not None:
+            return data
         said = [(text or b"").decode("utf-8", "replace").strip() for text in texts[1:]]
         self.notes.append(MergeNote(SETTINGS, SETTINGS, "theirs", *said))
         return texts[2] or b""
