@@ -2,9 +2,9 @@
 `python benchmarks/lies.py FILE.json`.
 
 The file is a list of objects: `kind` (of a lie), `speaker`, `turn` (all that was said), `quote`, `statement`,
-`lie` and `lang`. The doors are those of `tests/test_agreement.py`: retain, flush, reflect and consolidate,
-each with a scripted model that says the statement. `--list` prints the statements, too; without it only
-totals are printed, so that a set that must stay unseen can be measured.
+`lie` and `lang`. The doors are those of `tests/test_contradictions.py`: retain, flush, reflect and
+consolidate, each with a scripted model that says the statement. `--list` prints the statements, too; without
+it only totals are printed, so that a set that must stay unseen can be measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from test_agreement import Claim, consolidated, flushed, reflected, retained
+from test_contradictions import Claim, consolidated, flushed, reflected, retained
 
 from ua_memory.text.grounding import contradiction, disagreement
 

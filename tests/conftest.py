@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
 from hypothesis import HealthCheck, settings
-from models import Models, once_for
+from shared_embedder import Models, once_for
 
 LONG = Path(__file__).with_name("long.txt")
 """The tests that `make test` leaves out, `file::function` a line."""

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import Begun, begin
+from fork_server import Begun, begin
 from guards import FOLDERS, isolated, isolated_environment
 from terminal import Done
 
@@ -177,8 +177,8 @@ class Lasting:
 
 
 class Forking:
-    """Processes of the command line, forked off one that has imported all they need (`forked.py`): a search
-    that starts from nothing takes a second of processor time, most of it to import Chroma."""
+    """Processes of the command line, forked off one that has imported all they need (`fork_server.py`): a
+    search that starts from nothing takes a second of processor time, most of it to import Chroma."""
 
     def __init__(self) -> None:
         place = _shared_socket()
@@ -244,7 +244,7 @@ def _begun_at(place: Path) -> subprocess.Popen[bytes] | None:
             return None
         finally:
             own.unlink()
-        argv = [sys.executable, "-P", str(Path(__file__).with_name("forked.py")), str(listens.fileno())]
+        argv = [sys.executable, "-P", str(Path(__file__).with_name("fork_server.py")), str(listens.fileno())]
         return subprocess.Popen(argv, pass_fds=[listens.fileno()], stdin=subprocess.PIPE)
 
 

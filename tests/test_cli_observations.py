@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from believing import Decider, create, decide, facts, quoted
+from deciding_model import Decider, create, decide, facts, quoted
 from terminal import EVERY, Shell, new_shell
 from test_cli_json import agrees
 

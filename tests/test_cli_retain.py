@@ -10,7 +10,7 @@ import pytest
 from fake_model import FakeModel
 from terminal import Shell, new_shell
 from test_cli_json import agrees
-from test_drawing import SAID, fact, keep
+from test_extract_by_model import SAID, fact, keep
 
 KEEPS = {"calls": [keep(fact("Alice moved the API to Fly.io.", SAID), fact("Alice moved it to AWS.", SAID))]}
 

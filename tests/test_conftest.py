@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import forked
+import fork_server
 import pytest
 from guards import REACHED, ROOM, NetworkReached, is_local, memory_folder
 
@@ -84,12 +84,12 @@ def test_what_was_forked_off_ends_with_who_asked_for_it() -> None:
     if not server:
         asks.close()
         try:
-            forked.serve(theirs)
+            fork_server.serve(theirs)
         finally:
             os._exit(0)
     theirs.close()
     told = {"argv": [], "cwd": "/", "env": {**os.environ}, "code": "import time; time.sleep(600)"}
-    child = forked.begin(asks, [0, 1, 2], told)
+    child = fork_server.begin(asks, [0, 1, 2], told)
     try:
         os.kill(child.pid, signal.SIGSTOP)
         asks.close()

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from banks import Bank
-from believing import (
+from daemons import forking
+from deciding_model import (
     Decider,
     Rule,
     bank_with,
@@ -27,7 +28,6 @@ from believing import (
     quoted,
     texts,
 )
-from daemons import forking
 from fake_model import FakeModel
 
 from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable, RequestRejected

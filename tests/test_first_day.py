@@ -1,8 +1,8 @@
 """docs/first-day.md and the session of README.md: every command is run as it stands, and prints what it says.
 
 Clients are stubs that do what their installed hooks say; `python3 -m venv` makes a stub of pip. In
-`first-day.md` the program is one that asks for a process with its imports done (`forked.py`); the session of
-`README.md` is run by the program as it is installed.
+`first-day.md` the program is one that asks for a process with its imports done (`fork_server.py`); the
+session of `README.md` is run by the program as it is installed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _, ended = answers.makefile("rb")  # the process id and, once it has ended, the 
 sys.exit(int(ended))
 """
 )
-"""`ua-memory` as `forked.py` has it: to start Python and load the model would take most of the test."""
+"""`ua-memory` as `fork_server.py` has it: to start Python and load the model would take most of the test."""
 
 
 def steps(text: str) -> list[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from banks import NOON, new_bank
-from made_up import made_up
+from invented_words import made_up
 from scripted_model import DONE, SAID, Answer, Scripted, keep, offline, turns
 from secret_plants import plants
 

@@ -1,8 +1,8 @@
 """Whatever comes in (I30, I54, I70): no crash, no hang, bounded memory, no byte lost; `make fuzz N=…`.
 
 The markdown parser has its properties in test_markdown, transcripts in transcripts/test_any_bytes, the
-settings of clients in test_settings; here are the other readers. Counterexamples are kept in `.hypothesis/`,
-those that are mended as `@example` here.
+settings of clients in test_client_settings; here are the other readers. Counterexamples are kept
+in `.hypothesis/`, those that are mended as `@example` here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from truth import insert, make, open_again
+from store_banks import insert, make, open_again
 
 from ua_memory import config
 from ua_memory.daemon import server as messages

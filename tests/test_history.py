@@ -20,7 +20,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
+from store_banks import DAY, NOW, git, in_trail, insert, make, open_again, write
 
 from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage

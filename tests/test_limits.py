@@ -404,7 +404,7 @@ def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from test_pruning import INJECTED
+    from test_prune_sessions import INJECTED
 
     from ua_memory.cli import install as prune
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from inventive import Inventive, InventsBeliefs, InventsFacts
-from made_up import made_up, wanders
+from invented_words import made_up, wanders
+from inventing_model import Inventive, InventsBeliefs, InventsFacts
 
 from ua_memory import Memory
 from ua_memory.errors import ModelMisbehaved

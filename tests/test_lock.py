@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from truth import finish, python
+from store_banks import finish, python
 
 from ua_memory.errors import Busy
 from ua_memory.store import lock

@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 from banks import DAY, Bank, everywhere, new_bank, repository
-from test_machines import sync
-from test_machines import two as two_machines
+from test_sync_machines import sync
+from test_sync_machines import two as two_machines
 
 from ua_memory.git.repository import MACHINE, SOMEBODY, Commit
 from ua_memory.index.sync import Index

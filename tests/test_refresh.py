@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from banks import Bank
-from believing import bank_with
+from deciding_model import bank_with
 from fake_model import FakeModel, Script
-from killing import in_child
+from kill_points import in_child
 from terminal import Done, Shell, new_shell
 
 from ua_memory.config import load

@@ -11,7 +11,7 @@ import pytest
 from banks import DAY, NOON, new_bank
 from fake_model import FakeModel
 from scripted_model import Scripted, offline
-from test_drawing import SAID, fact, keep
+from test_extract_by_model import SAID, fact, keep
 
 from ua_memory import Memory, config
 from ua_memory.errors import (

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_model import DONE, Scripted
 from test_flush import ID, TALK, opened, transcript
-from test_machines import two
+from test_sync_machines import two
 
 from ua_memory import Memory
 from ua_memory.caller import untrusted

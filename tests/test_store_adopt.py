@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from killing import whole
-from truth import DAY, first_author, git, in_trail, insert, make, on_disk, write
+from kill_points import whole
+from store_banks import DAY, first_author, git, in_trail, insert, make, on_disk, write
 
 from ua_memory.errors import TooLarge, Usage
 from ua_memory.store import files as reading

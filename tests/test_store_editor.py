@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from truth import DAY, finish, first_author, in_trail, insert, leftovers, make, on_disk, open_again, python
+from store_banks import (
+    DAY,
+    finish,
+    first_author,
+    in_trail,
+    insert,
+    leftovers,
+    make,
+    on_disk,
+    open_again,
+    python,
+)
 
 from ua_memory.markdown import document as markdown
 from ua_memory.store.store import Store
@@ -17,7 +28,7 @@ from ua_memory.store.store import Store
 WRITER = """
 import os, sys
 from pathlib import Path
-from truth import insert, open_again
+from store_banks import insert, open_again
 import git
 root, count, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 children = []

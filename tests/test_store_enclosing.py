@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killing import whole
-from truth import (
+from kill_points import whole
+from store_banks import (
     DAY,
     clock,
     copied,
@@ -235,7 +235,7 @@ def test_worktrees_have_trails_of_their_own(tmp_path: Path) -> None:
 
 
 HOOK = """#!/bin/sh
-exec {python} -c 'from truth import *; insert(open_again(Path("{root}")), "in a hook")'
+exec {python} -c 'from store_banks import *; insert(open_again(Path("{root}")), "in a hook")'
 """
 
 
@@ -327,7 +327,7 @@ def test_commands_of_theirs_while_we_write(tmp_path: Path) -> None:
     code = """
     import sys
     from pathlib import Path
-    from truth import insert, open_again
+    from store_banks import insert, open_again
     store = open_again(Path(sys.argv[1]))
     for n in range(10):
         insert(store, f"fact {n}")

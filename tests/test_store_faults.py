@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import MACHINE, PERSON, STEPS, counted, whole
-from truth import DAY, finish, first_author, insert, make, on_disk, open_again, python, write
+from kill_points import MACHINE, PERSON, STEPS, counted, whole
+from store_banks import DAY, finish, first_author, insert, make, on_disk, open_again, python, write
 
 from ua_memory import discovery as regular
 from ua_memory.config import Config
@@ -185,7 +185,7 @@ def test_a_lock_that_another_process_holds(store: Store) -> None:
     code = """
     import sys
     from pathlib import Path
-    from truth import open_again
+    from store_banks import open_again
     with open_again(Path(sys.argv[1])).locked():
         print("locked", flush=True)
         sys.stdin.readline()
@@ -230,7 +230,7 @@ def test_threads_of_one_process_wait_for_each_other(store: Store) -> None:
     code = """
     import sys, threading
     from pathlib import Path
-    from truth import insert, open_again
+    from store_banks import insert, open_again
     store = open_again(Path(sys.argv[1]))
     threads = [threading.Thread(target=insert, args=(store, f"thread {n}")) for n in range(8)]
     for t in threads: t.start()

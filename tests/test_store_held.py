@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from killing import whole
-from truth import DAY, copied, git, in_trail, insert, make, name_person, on_disk, open_again, write
+from kill_points import whole
+from store_banks import DAY, copied, git, in_trail, insert, make, name_person, on_disk, open_again, write
 
 from ua_memory.knowledge import core, statements
 from ua_memory.store import draft

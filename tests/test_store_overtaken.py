@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from killing import whole
-from truth import DAY, first_author, git, in_trail, insert, make, on_disk, open_again, write
+from kill_points import whole
+from store_banks import DAY, first_author, git, in_trail, insert, make, on_disk, open_again, write
 
 from ua_memory.store import draft, swap
 from ua_memory.store.store import Store

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killing import WRITES, in_child, kill_at, prepared, whole
-from truth import (
+from kill_points import WRITES, in_child, kill_at, prepared, whole
+from store_banks import (
     DAY,
     NOW,
     finish,
@@ -128,7 +128,7 @@ def nothing_but_python(folder: Path) -> dict[str, str]:
 INSERT = """
 import sys
 from pathlib import Path
-from truth import inserted, open_again
+from store_banks import inserted, open_again
 store = open_again(Path(sys.argv[1]))
 for text in sys.argv[2:]:
     print(inserted(store, text))
@@ -163,7 +163,7 @@ def test_a_new_bank_without_git(tmp_path: Path) -> None:
     code = """
     import sys
     from pathlib import Path
-    from truth import clock, inserted, open_again
+    from store_banks import clock, inserted, open_again
     from ua_memory.upkeep import init as bank
     bank.init(Path(sys.argv[1]), clock)
     store = open_again(Path(sys.argv[1]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from killing import whole
-from truth import DAY, first_author, in_trail, insert, make, name_person, on_disk, open_again, write
+from kill_points import whole
+from store_banks import DAY, first_author, in_trail, insert, make, name_person, on_disk, open_again, write
 
 from ua_memory.knowledge import core, tombstones
 from ua_memory.knowledge.tombstones import Removal

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import whole
-from truth import DAY, finish, git, insert, leftovers, make, on_disk, open_again, python, texts, write
+from kill_points import whole
+from store_banks import DAY, finish, git, insert, leftovers, make, on_disk, open_again, python, texts, write
 
 from ua_memory.errors import Busy
 from ua_memory.git.process import Process
@@ -203,7 +203,7 @@ def test_git_takes_files_back_within_a_write(store: Store, words: list[str]) -> 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("stop", range(0, 60, 4))
 def test_killed_on_one_branch_and_found_on_another(store: Store, tmp_path: Path, stop: int) -> None:
-    from killing import in_child
+    from kill_points import in_child
 
     done, _ = in_child(lambda: insert(open_again(store.bank.root), "amid"), stop)
     git(store.bank.root, "checkout", "--quiet", "-f", "side")
@@ -295,7 +295,7 @@ MOST = 100
 WRITER = """
 import os, sys
 from pathlib import Path
-from truth import insert, open_again
+from store_banks import insert, open_again
 from ua_memory.errors import Busy
 root, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 os.write(1, b"ready\\n")

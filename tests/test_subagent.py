@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import made_up
+from invented_words import made_up
 from scripted_model import DONE, Answer, Call, Scripted, keep, offline, turns
 
 from ua_memory.errors import ModelMisbehaved, ModelUnavailable

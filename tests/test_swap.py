@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from truth import finish, python
+from store_banks import finish, python
 
 from ua_memory.errors import CannotWrite, TooLarge
 from ua_memory.store import files as reading

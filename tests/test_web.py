@@ -32,7 +32,7 @@ import httpx
 import pytest
 from banks import new_bank
 from daemons import Place, forking, until
-from forked import Begun
+from fork_server import Begun
 from starlette.requests import Request
 from test_cli_json import EXAMPLES
 from test_flush import transcript

@@ -10,7 +10,7 @@ import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 from terminal import new_shell
 from test_cli_json import agrees
-from test_fold import BELIEF, DAY, FACTS, OBSERVED
+from test_dedupe import BELIEF, DAY, FACTS, OBSERVED
 
 from ua_memory.errors import NotFound, Usage
 from ua_memory.index.embedding import Embeds

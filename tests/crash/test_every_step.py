@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killed_work import WORK
-from killing import SCENARIOS, fail_at, kill_at, prepared, steps_of
+from kill_points import SCENARIOS, fail_at, kill_at, prepared, steps_of
+from kill_scenarios import WORK
 
 pytestmark = pytest.mark.slow
 CODES = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE, errno.EDQUOT)

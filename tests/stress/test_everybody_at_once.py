@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from daemons import Place
-from truth import first_author, insert, make, open_again, python
+from store_banks import first_author, insert, make, open_again, python
 
 from ua_memory.errors import Busy
 from ua_memory.index.sync import Index

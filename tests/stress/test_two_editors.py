@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from truth import finish, insert, make, open_again, python
+from store_banks import finish, insert, make, open_again, python
 
 from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact

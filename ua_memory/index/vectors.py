@@ -666,8 +666,8 @@ def _set_timeout(client: Any, seconds: float) -> None:
 
 
 def _close_client(client: Any) -> None:
-    """Close Chroma's client with its connections, which 1.5.9 leaves open. `tests/test_server.py` fails once
-    Chroma closes them itself."""
+    """Close Chroma's client with its connections, which 1.5.9 leaves open. `tests/test_chroma_server.py`
+    fails once Chroma closes them itself."""
     for part in (client, client._admin_client):
         part._server._session.close()
     client.close()

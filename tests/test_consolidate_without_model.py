@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from banks import Bank
-from believing import bank_with, log, names, opened, texts
+from deciding_model import bank_with, log, names, opened, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from killing import in_child
+from kill_points import in_child
 
 from ua_memory.knowledge import observations
 from ua_memory.records import Fact, Place

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from killing import STEPS, counted, in_child, whole
-from truth import DAY, first_author, insert, make, on_disk, open_again, write
+from kill_points import STEPS, counted, in_child, whole
+from store_banks import DAY, first_author, insert, make, on_disk, open_again, write
 
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.knowledge import core

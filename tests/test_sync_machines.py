@@ -16,9 +16,9 @@ import pytest
 from banks import DAY, Bank, git, new_bank, repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from killing import in_child
+from kill_points import in_child
+from store_banks import leftovers
 from test_forget import BELIEFS, believe, by_machine, link
-from truth import leftovers
 
 from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.git.history import History

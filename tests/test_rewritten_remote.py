@@ -11,7 +11,7 @@ from banks import DAY, Bank, git, repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_forget import believe
-from test_machines import facts, heads, tree, two
+from test_sync_machines import facts, heads, tree, two
 
 from ua_memory.errors import Conflict, GitFailed, UaMemoryError
 from ua_memory.git import rewrite as rewriting

@@ -1,7 +1,7 @@
 """More than one write at a time, to be killed: flush, drained queue, consolidation, redo, an index, imports.
 
-Importing it adds to `killing.SCENARIOS`. What is checked of all of them: done again, as a hook, a timer or a
-person does it, the work is there once, whole, and a machine's.
+Importing it adds to `kill_points.SCENARIOS`. What is checked of all of them: done again, as a hook, a timer
+or a person does it, the work is there once, whole, and a machine's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
-from believing import create
-from killing import MACHINE, SCENARIOS, Scenario
+from deciding_model import create
+from kill_points import MACHINE, SCENARIOS, Scenario
 from scripted_model import DONE, SAID, Scripted, keep, turns
-from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
+from store_banks import DAY, clock, first_author, insert, on_disk, open_again, texts
 
 from ua_memory import config
 from ua_memory.git import rewrite as rewriting

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from truth import DAY, in_trail, insert, inserted, make, on_disk, write
+from store_banks import DAY, in_trail, insert, inserted, make, on_disk, write
 
 from ua_memory.errors import GitFailed
 from ua_memory.store.store import Store

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from powercut import REAL, Disk
-from truth import DAY, NOW, first_author, insert, leftovers, make, on_disk, open_again, texts, write
+from store_banks import DAY, NOW, first_author, insert, leftovers, make, on_disk, open_again, texts, write
 
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.git.process import Process
@@ -205,7 +205,7 @@ SCENARIOS = {
 }
 
 WRITES = tuple(SCENARIOS)
-"""Those of a single write: `killed_work` adds to the others, and samples its own."""
+"""Those of a single write: `kill_scenarios` adds to the others, and samples its own."""
 
 
 def prepared(name: str, folder: Path) -> Path:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killed_work import WORK
-from killing import WRITES, fail_at, kill_at, prepared
+from kill_points import WRITES, fail_at, kill_at, prepared
+from kill_scenarios import WORK
 from powercut import Disk
 
 AT = {"flush": 30, "queue drain": 40, "consolidate": 30}
@@ -25,7 +25,7 @@ ONCE = {
 }
 """What takes seconds is killed at one point here, in the midst of what it changes."""
 ELSEWHERE = {"sync"}
-"""Killed in `test_machines`."""
+"""Killed in `test_sync_machines`."""
 
 
 @pytest.mark.few(2)

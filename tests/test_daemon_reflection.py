@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from banks import Clock
-from believing import Decider, each_one
 from daemons import Begun, Place, until
+from deciding_model import Decider, each_one
 from fake_model import Script
 from scripted_model import Scripted
 

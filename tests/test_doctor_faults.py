@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 from banks import git, repository
 from index_bank import Counting
-from truth import DAY, inserted, make, on_disk, open_again
+from store_banks import DAY, inserted, make, on_disk, open_again
 
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
 from ua_memory.git.history import History

@@ -12,7 +12,7 @@ from fake_model import FakeModel
 from scripted_model import Scripted
 from terminal import Shell, new_shell
 from test_cli_json import agrees
-from test_drawing import SAID, fact, keep
+from test_extract_by_model import SAID, fact, keep
 from test_retain import Reads
 
 from ua_memory import Memory, config

@@ -11,7 +11,7 @@ import re
 import urllib.request
 from typing import Any
 
-from believing import facts, shown
+from deciding_model import facts, shown
 from fake_model import FakeModel, Script
 
 _TURN = re.compile(
