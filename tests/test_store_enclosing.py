@@ -160,6 +160,18 @@ def test_cleaning_takes_the_files_and_undo_brings_them_back(inside: Store) -> No
     unharmed(inside)
 
 
+@pytest.mark.few(3)
+def test_cleaning_a_small_bank_and_making_it_again(inside: Store) -> None:
+    top = Path(git(inside.bank.root, "rev-parse", "--show-toplevel").strip())
+    before, head = on_disk(inside), inside.history.head()
+    git(top, "clean", "-ffdxq")
+    inside.bank.root.mkdir(exist_ok=True, parents=True)
+    done = bank.init(inside.bank.root, clock)
+    if (inside.bank.state / "lock").exists():  # else their git deleted the history, too
+        assert any("from its history" in note for note in done.result.notes) and done.made == ()
+        assert on_disk(inside) == before and inside.history.head() == head
+
+
 def test_stashing_and_coming_back(inside: Store) -> None:
     if not git(inside.bank.root, "rev-parse", "--verify", "--quiet", "HEAD", ok=False):
         pytest.skip("nothing to stash upon")

@@ -14,7 +14,7 @@ import pytest
 from kill_points import whole
 from store_banks import DAY, finish, git, insert, leftovers, make, on_disk, open_again, python, texts, write
 
-from ua_memory.errors import Busy
+from ua_memory.errors import Busy, Conflict
 from ua_memory.git.process import Process
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.tombstones import Removal
@@ -345,3 +345,27 @@ def test_checkouts_between_branches_of_many_files_while_facts_are_written(store:
         assert many == [[f"{branch} {n}"] for n in range(0, 300, 50)]
     whole(again)
     print(f"{rounds} checkouts, {refused} refused; {len(new['main'])} on main, {len(new['side'])} on side")
+
+
+def test_conflict_markers_of_a_merge_are_no_memory(tmp_path: Path) -> None:
+    store = make(tmp_path / "b")
+    insert(store, "base")
+    git(store.bank.root, "switch", "-q", "-c", "side")
+    insert(store, "on side")
+    git(store.bank.root, "switch", "-q", "-")
+    insert(store, "on main")
+    before = (store.bank.root / DAY).read_bytes()
+    git(store.bank.root, "merge", "-q", "side", ok=False)
+    assert b"<<<<<<<" in (store.bank.root / DAY).read_bytes()
+    with pytest.raises(Conflict, match="conflict markers"):
+        insert(store, "meanwhile")
+    head = store.history.head()
+    store.adopt()
+    assert store.history.head() == head
+    git(store.bank.root, "merge", "--abort")
+    assert (store.bank.root / DAY).read_bytes() == before
+    insert(store, "after")
+    assert sorted(on_disk(store)) == ["after", "base", "on main"]
+    whole(store)
+    write(store, "memory/git.md", "- such as:\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> side\n```\n")
+    assert store.adopt().revision != head, "an example is an edit like any other"

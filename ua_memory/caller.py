@@ -132,8 +132,8 @@ def _cwd() -> Path:
 def _home() -> Path:
     try:
         return Path.home().resolve()
-    except (RuntimeError, OSError):
-        return Path("/nonexistent")
+    except (RuntimeError, OSError):  # no HOME and no entry of this user; libraries look for it, too
+        return Path(os.environ.setdefault("HOME", "/nonexistent"))
 
 
 # -- origin ------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def serve_stdio(words: list[str], mode: str) -> bool:
         return False
     relay = Relay(known, words, mode, names)
     started = mode != "auto"
-    for line in sys.stdin.buffer:
+    for line in sys.stdin.buffer if sys.stdin else ():  # None: it is closed
         relay.handle_line(line)
         # Start the daemon only after the answer to `tools/list`, so that the client does not wait for it.
         if not started and not any(name in line for name in BEFORE_TOOLS):

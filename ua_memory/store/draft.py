@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS, SETTINGS
-from ua_memory.errors import GitFailed, Malformed, UaMemoryError, Usage
+from ua_memory.errors import Conflict, GitFailed, Malformed, UaMemoryError, Usage
 from ua_memory.git import history as git_history
 from ua_memory.git.history import History, OtherBranches, RepositoryState, unified_file_diff
 from ua_memory.git.repository import Revision, blob_id
@@ -234,6 +235,18 @@ READ_ATTEMPTS = 3
 deletion."""
 
 
+def _has_conflict(data: bytes | None) -> bool:
+    """Whether a text has git's conflict markers, which are no memory, but in a code fence are."""
+    start = re.search(rb"^<{7} ", data or b"", re.MULTILINE)
+    if (
+        data is None
+        or start is None
+        or len(re.findall(rb"^\s*(?:```|~~~)", data[: start.start()], re.MULTILINE)) % 2
+    ):
+        return False
+    return all(re.search(mark, data[start.end() :], re.MULTILINE) for mark in (rb"^={7}\r?$", rb"^>{7} "))
+
+
 class EditInspector:
     """Compares disk and HEAD of one bank, file by file; `survey()` compares all files.
 
@@ -278,10 +291,21 @@ class EditInspector:
             return TouchedFile(path, disk, in_head, disk)
         if path not in owed and not accept and (branch := self._other_branch(path, disk, in_head)):
             return TouchedFile(path, disk, in_head, in_head, other_branch=branch)
+        if _has_conflict(disk) and not _has_conflict(in_head):
+            hint = "resolve them, or end the merge: ua-memory git status"
+            raise Conflict("the file has git's conflict markers", where=path, hint=hint)
         if path == SETTINGS:
             held = disk is None and not accept and path in self._survey().held
             return TouchedFile(path, disk, in_head, disk, held=held)
         return self._classify(Edit(path, in_head, disk), accept=accept)
+
+    @synchronized
+    def is_conflicted(self, path: str) -> bool:
+        """Whether git has written its conflict markers into a file, which nobody has resolved yet."""
+        with contextlib.suppress(UaMemoryError):
+            disk = read(confined(self._root, path))
+            return _has_conflict(disk) and not _has_conflict(self._head_bytes(path, disk))
+        return False
 
     @synchronized
     def read_position(self) -> RepositoryState:

@@ -154,6 +154,7 @@ class Store:
         seen = seen or self.survey()
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
         chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
+        chosen -= {path for path in chosen if self._inspector.is_conflicted(path)}
         horizon = time.time_ns() - int(quiet * 1e9)
         recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
         chosen -= {path for path in recent if not self._inspector.is_stale(path)}

@@ -16,12 +16,12 @@ from ua_memory.errors import CannotWrite, GitFailed, Usage, writing
 from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
 from ua_memory.markdown.lines import insert_after
-from ua_memory.paths import Bank, git_around, locate, make_private, without_git
-from ua_memory.store import files
+from ua_memory.paths import Bank, git_around, is_truth, locate, make_private, without_git
+from ua_memory.store import files, swap
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
 from ua_memory.text.redaction import find
-from ua_memory.text.wording import CORE_INTRO
+from ua_memory.text.wording import CORE_INTRO, counted
 
 NEW_CORE_MEMORY = f"# Memory\n\n{CORE_INTRO}\n".encode()
 
@@ -59,9 +59,11 @@ def init(
         files.read(root / name)
     present = config_module.load(root, {})
     before = locate(root, own=present.own, bank_id=present.id)
+    restored = _restore_deleted(Store(before, present, now or present.clock()))
+    present = config_module.load(root, {}) if restored else present
     missing = _missing_settings(root, present, timezone)
     config = replace(present, **missing)
-    notes = _make_repository(root, config, before)
+    notes = [*restored, *_make_repository(root, config, before)]
     bank = locate(root, own=config.own, bank_id=config.id)
     clock = now or config.clock()
     for earlier in (before, without_git(root)):
@@ -71,6 +73,20 @@ def init(
     store.adopt()
     made, result = _write_files(store, missing, door)
     return InitResult(bank, config, made, replace(result, notes=(*notes, *result.notes)))
+
+
+def _restore_deleted(store: Store) -> list[str]:
+    """Write the files of a bank again of which none is left, and say so. `git clean` in the repository around
+    a bank deletes them all, since that git does not know them."""
+    blobs = {path: name for path, name in store.history.blobs().items() if is_truth(path)}
+    if not blobs or any((store.bank.root / path).exists() for path in blobs):
+        return []
+    contents = store.history.contents(blobs.values())
+    for path, name in blobs.items():
+        with writing(file := store.bank.root / path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            swap.write_new(file, contents[name])
+    return [f"restored {counted(len(blobs), 'file')} of this bank from its history: they had been deleted"]
 
 
 def _missing_settings(root: Path, present: Config, timezone: str) -> dict[str, Any]:
