@@ -217,7 +217,7 @@ def everywhere(bank: Bank) -> Equal:
     def equal(text: str) -> list[str]:
         found = []
         for stat in bank.store.files():
-            found += markdown.parse(bank.store.truth(stat.path), stat.path).of(Fact)
+            found += markdown.parse(bank.store.accepted_bytes(stat.path), stat.path).of(Fact)
         return [fact.place.path for fact in found if fact.text == text]
 
     return equal

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ua_memory.retain.extractor import EDGE_CHUNK, LONGEST_CHUNK, chunk_name, split_text
+from ua_memory.retain.extract_by_model import EDGE_CHUNK, LONGEST_CHUNK, chunk_name, split_text
 
 HEADING = "## {}\n\n"
 TALK = "the API moved to Fly because the price doubled and Alice said so in March of that year"

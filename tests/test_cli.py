@@ -19,7 +19,7 @@ from banks import git
 from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
-from ua_memory.caller import caller, parse_day
+from ua_memory.caller import origin_of, parse_day
 from ua_memory.cli.app import VERBS, Verbs, command_line
 from ua_memory.errors import EXIT_CODES, Usage
 from ua_memory.text import dates
@@ -244,7 +244,7 @@ def test_who_calls(shell: Shell, env: dict[str, str], at_terminal: bool, expecte
 
     terminals = EVERY if at_terminal else frozenset()
     call = Call([], shell.cwd, shell.home, env, io.BytesIO(), io.StringIO(), io.StringIO(), terminals)
-    assert caller(call) == expected
+    assert origin_of(call) == expected
 
 
 def test_origin_and_client_stand_in_the_file(shell: Shell) -> None:

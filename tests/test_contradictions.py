@@ -13,7 +13,7 @@ from scripted_model import DONE, SAID, Scripted, keep
 from ua_memory.records import Fact, Place
 from ua_memory.reflect.evidence import EvidencePiece, check_answer
 from ua_memory.reflect.proposals import RefusedProposal, check_proposal
-from ua_memory.retain.extractor import ChunkExtractor, TextContext, split_text
+from ua_memory.retain.extract_by_model import ChunkExtractor, TextContext, split_text
 from ua_memory.retain.subagent import MemoryView, run_subagent
 from ua_memory.text.grounding import disagreement
 from ua_memory.transcripts.turns import Turn

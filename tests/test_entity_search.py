@@ -138,7 +138,7 @@ def test_one_step_on_is_found_after_the_seeds(tmp_path: Path) -> None:
         index.refresh()
         seed, far = _found(index, "where does the brother of Alice work")
         assert (seed.item.text, far.item.text) == TWO_STEPS[:2], "and no third step"
-        assert far.seeds == (seed.item.key,) and 0 < far.bond <= 1 and far.score < seed.score
+        assert far.seeds == (seed.item.key,) and 0 < far.strength <= 1 and far.score < seed.score
         assert _texts(_found(index, "where does the brother of Alice work", 1)) == [TWO_STEPS[0]]
 
 
@@ -179,9 +179,9 @@ def test_names_and_their_order_do_not_hang_on_how_the_index_came_to_be(tmp_path:
         index.refresh()
         write(tmp_path / DAY, log(*reversed(TWO_STEPS)), age=5)
         index.refresh()
-        before = [(one.item.key, one.score, one.bond) for one in _found(index, query)]
+        before = [(one.item.key, one.score, one.strength) for one in _found(index, query)]
         index.rebuild(vectors=False)
-        assert [(one.item.key, one.score, one.bond) for one in _found(index, query)] == before
+        assert [(one.item.key, one.score, one.strength) for one in _found(index, query)] == before
         rows = index.words.db.execute("SELECT count(*) FROM names").fetchone()[0]
         write(tmp_path / DAY, log("nothing"), age=4)
         index.refresh()

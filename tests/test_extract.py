@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ua_memory.retain.extract import Extraction, extract, extract_without_model
-from ua_memory.retain.extractor import Chunk, TextContext, split_text
+from ua_memory.retain.extract_by_model import Chunk, TextContext, split_text
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
 from ua_memory.transcripts.messages import text_form, text_parts

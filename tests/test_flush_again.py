@@ -50,11 +50,12 @@ def heroku(memory: Memory) -> Fact:
 
 def facts(memory: Memory) -> Iterator[Fact]:
     for file in memory.store.files():
-        yield from document.parse(memory.store.truth(file.path), file.path).of(Fact)
+        yield from document.parse(memory.store.accepted_bytes(file.path), file.path).of(Fact)
 
 
 def marks(memory: Memory) -> list[str]:
-    return [line for one in memory.store.files() for line in memory.store.truth(one.path).decode().split("\n")
+    texts = [memory.store.accepted_bytes(one.path).decode() for one in memory.store.files()]
+    return [line for text in texts for line in text.split("\n")
             if line.startswith("<!-- through:")]  # fmt: skip
 
 

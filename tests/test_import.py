@@ -245,14 +245,14 @@ def test_a_path_that_is_too_deep_keeps_its_inner_folders() -> None:
     )
 )  # fmt: skip
 def test_any_note_is_taken_once_and_reads_as_it_did(files: dict[str, bytes]) -> None:
-    from ua_memory.paths import is_truth
+    from ua_memory.paths import is_memory_file
     from ua_memory.upkeep.import_ import with_front_matter
 
     made, _, _ = notes.collect_notes(files, curated=True)
     assert len({note.hash for note in made}) == len(made)
     for note in made:
         path = f"memory/imported/x/{note.name}"
-        assert is_truth(path)
+        assert is_memory_file(path)
         keys = {"imported_from": f"markdown:x/{note.path}", "imported_hash": note.hash}
         then, now = markdown.parse(note.data, path), markdown.parse(with_front_matter(note, keys), path)
         assert now.front.get("imported_hash") == note.hash

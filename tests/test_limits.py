@@ -187,12 +187,13 @@ def test_passages() -> None:
 
 
 def test_paths() -> None:
-    from ua_memory.paths import LONGEST_NAME, LONGEST_PATH, is_truth
+    from ua_memory.paths import LONGEST_NAME, LONGEST_PATH, is_memory_file
 
     name = "x" * (LONGEST_NAME - 3) + ".md"
-    assert is_truth(f"memory/{name}") and not is_truth(f"memory/x{name}")
+    assert is_memory_file(f"memory/{name}") and not is_memory_file(f"memory/x{name}")
     deep = "memory/" + "d/" * ((LONGEST_PATH - 11) // 2) + "xx.md"
-    assert len(deep) == LONGEST_PATH and is_truth(deep) and not is_truth(deep.replace("xx", "xxx"))
+    assert len(deep) == LONGEST_PATH
+    assert is_memory_file(deep) and not is_memory_file(deep.replace("xx", "xxx"))
 
 
 def test_names_and_rules() -> None:
@@ -274,7 +275,7 @@ def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_document(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.retain import documents
-    from ua_memory.retain import extractor as chunks
+    from ua_memory.retain import extract_by_model as chunks
     from ua_memory.retain.queue import TextItem as Item
 
     pieces = chunks.split_text(" ".join(f"Thing {number} was said." for number in range(1000)))

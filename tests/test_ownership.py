@@ -56,7 +56,7 @@ def given_id(there: Bank, path: str = OTHER) -> str:
 
 
 def _facts(store: Store, path: str) -> list[Fact]:
-    return list(markdown.parse(store.truth(path), path).of(Fact))
+    return list(markdown.parse(store.accepted_bytes(path), path).of(Fact))
 
 
 def author(there: Bank, words: str = "gate code", path: str = OTHER) -> list[str]:

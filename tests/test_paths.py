@@ -17,7 +17,7 @@ from ua_memory.paths import (
     discover,
     git_around,
     is_bank,
-    is_truth,
+    is_memory_file,
     locate,
 )
 
@@ -227,7 +227,7 @@ def test_a_derived_id_is_the_same_in_every_checkout(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_the_truth(tmp_path: Path, path: str) -> None:
-    assert is_truth(path)
+    assert is_memory_file(path)
     assert confined(tmp_path, path) == tmp_path / path
 
 
@@ -272,7 +272,7 @@ def test_a_file_of_the_truth(tmp_path: Path, path: str) -> None:
 )
 def test_what_is_no_file_of_the_truth(tmp_path: Path, path: str) -> None:
     """I63"""
-    assert not is_truth(path)
+    assert not is_memory_file(path)
     with pytest.raises(Usage):
         confined(tmp_path, path)
 

@@ -29,7 +29,7 @@ from ua_memory.reflect import reflection as stance
 from ua_memory.reflect import refresh as briefing
 from ua_memory.reflect.refresh import Evidence
 from ua_memory.reflect.sections import PageEditor
-from ua_memory.retain import extractor as asking
+from ua_memory.retain import extract_by_model as asking
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import run_subagent
 from ua_memory.text import noise as fence

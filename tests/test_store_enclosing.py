@@ -154,7 +154,7 @@ def test_cleaning_takes_the_files_and_undo_brings_them_back(inside: Store) -> No
         assert not (inside.bank.root / DAY).exists()
     inside.bank.root.mkdir(exist_ok=True, parents=True)
     assert {DAY, "MEMORY.md", "ua-memory.toml"} == set(inside.survey().held)
-    assert inside.truth(DAY).count(b"\n- fact") == 8
+    assert inside.accepted_bytes(DAY).count(b"\n- fact") == 8
     undo.BankHistory(inside, "test").undo(None)
     assert on_disk(inside) == FACTS
     unharmed(inside)
@@ -225,7 +225,7 @@ def test_a_branch_switch_keeps_one_trail(tmp_path: Path) -> None:
     git(root, "checkout", "--quiet", "HEAD~1")
     assert DAY in open_again(root).survey().held if (root / "ua-memory.toml").exists() else True
     assert DAY in store.survey().held
-    assert store.truth(DAY).count(b"\n- fact") == 8
+    assert store.accepted_bytes(DAY).count(b"\n- fact") == 8
     git(root, "checkout", "--quiet", "main")
     assert not store.survey().changed
     unharmed(store)

@@ -62,7 +62,7 @@ def test_many_at_once_are_held_and_searched_from_the_trail(how: str, store: Stor
     seen = store.survey()
     assert DAY in seen.held and (OTHER in seen.held) == (how == "folder")
     assert DAY in {f.path for f in seen.files}
-    assert store.truth(DAY) == kept
+    assert store.accepted_bytes(DAY) == kept
     store.adopt()
     assert DAY in store.survey().held, "adopting alone is no yes"
     assert statements.find(store, str(block.id)).text == block.text

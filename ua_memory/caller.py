@@ -147,7 +147,7 @@ MOST = 50 << 20
 """Bytes of standard input that are read as a text or a list of them: as many as `ingest` reads of a file."""
 
 
-def caller(call: Call) -> tuple[Origin, str]:
+def origin_of(call: Call) -> tuple[Origin, str]:
     """The origin and the client of what is inserted, unless options say otherwise.
 
     An agent's variable in the environment: `agent`, under the agent's name. Else standard input is a
@@ -163,7 +163,7 @@ def caller(call: Call) -> tuple[Origin, str]:
 
 def is_person(call: Call) -> bool:
     """Whether what is asked comes from a person at a terminal."""
-    return caller(call)[0] == "person"
+    return origin_of(call)[0] == "person"
 
 
 def given(call: Call, file: Path | None = None) -> bytes:

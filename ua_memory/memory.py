@@ -20,7 +20,7 @@ from ua_memory.knowledge import statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.statements import Excerpt
 from ua_memory.markdown import fields
-from ua_memory.paths import is_bank, is_truth
+from ua_memory.paths import is_bank, is_memory_file
 from ua_memory.records import Fact, Kind, Origin, Quote
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ua_memory.reflect.reflection import Directives, Reflection
     from ua_memory.reflect.refresh import MentalModels, Pages
     from ua_memory.retain.conversations import Conversations, WaitQueue
-    from ua_memory.retain.extractor import Mode
+    from ua_memory.retain.extract_by_model import Mode
     from ua_memory.retain.flush import Flush, OnFlushed
     from ua_memory.retain.queue import JobRun, QueueEntry
     from ua_memory.retain.retain import Documents, RetainResult
@@ -249,10 +249,10 @@ class Memory:
         found = statements.resolve_target(self.store, target, lambda block: self.facts.files_of(block))
         path = found.path
         there = str(self.store.bank.root / path)  # by `extraPaths`
-        if not is_truth(path) and os.path.isfile(there):  # noqa: PTH113 (a name that is too long is none)
+        if not is_memory_file(path) and os.path.isfile(there):  # noqa: PTH113 (a name that is too long is none)
             path = there
-        data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
-        return statements.excerpt(data, path, found.span, found.id)
+        files = self.index.files if path.startswith("/") else self.store
+        return statements.excerpt(files.accepted_bytes(path), path, found.span, found.id)
 
     def locate(self, target: str = "") -> tuple[Path, int]:
         """The file of a target, in any form that `get` takes, and its first line, 0 where all of the file is

@@ -292,8 +292,8 @@ def make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def is_truth(path: str) -> bool:
-    """Whether a bank-relative path is one that the bank's truth may have, by its name alone.
+def is_memory_file(path: str) -> bool:
+    """Whether a bank-relative path is one that a memory file or the settings may have, by its name alone.
 
     No `..`, nothing hidden, no characters that file names of ours could not be told by in a message.
     """
@@ -326,8 +326,8 @@ def _odd(path: str) -> bool:
 
 
 def confined(root: Path, path: str) -> Path:
-    """The absolute path of a truth file, or Usage: no `..`, no absolute path, no symlink on the way."""
-    if not is_truth(path):
+    """The absolute path of a memory file, or Usage: no `..`, no absolute path, no symlink on the way."""
+    if not is_memory_file(path):
         hint = "use MEMORY.md or a .md file under memory/"
         hint = f"ua-memory search {path}" if path.isalpha() else hint
         raise Usage("not a file of the bank", where=repr(path)[:200], hint=hint)

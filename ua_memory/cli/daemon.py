@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from typer import Option
 
 from ua_memory import caller
-from ua_memory.caller import Call
-from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import Call, origin_of
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.server import CallerStream, Service, standard_input
@@ -230,7 +229,7 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
 
 def _make_caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
     """The caller of a tool, from what the relay passed on, else from the environment."""
-    client = caller_origin(call)[1]
+    client = origin_of(call)[1]
     client = client if client not in ("cli", "terminal") else str(given.get("client") or "mcp")
     client = "mcp" if client in BY_COMMAND else client  # a client may call itself whatever it likes
 

@@ -1,4 +1,4 @@
-"""`insert`, `retire` and `core`."""
+"""`insert`, `retire`, `vouch` and `core`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from typer import Argument, Option
 
-from ua_memory.caller import Call, is_person, read_text
-from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import Call, is_person, origin_of, read_text
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.text.wording import RULES_BLOCK
@@ -56,7 +55,7 @@ def insert(
     It is added to today's log and committed before the command returns. Secrets are removed first. A text
     known with this kind and these tags is not added again; today is noted as a day on which it was seen.
     """
-    who, through = caller_origin(call)
+    who, through = origin_of(call)
     done = memory.insert(
         read_text(call, text), tags=tag or (), kind=kind, when=when, entities=entity or (),
         origin=origin or who, client=client or through, session=session, request=request,

@@ -1,4 +1,5 @@
-"""`reflect`, `consolidate`, `observations`, `opinions`, `directives`, `pages`, `models`, `entities`."""
+"""`reflect`, `consolidate`, `observations`, `opinions`, `directives`, `pages`, `models`, `entities`,
+`model`."""
 
 from __future__ import annotations
 
@@ -14,8 +15,7 @@ import typer
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
-from ua_memory.caller import Call, is_person, read_text
-from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import Call, is_person, origin_of, read_text
 from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions, editor_command, run_editor
 from ua_memory.daemon.spawn import Log, LogStream
@@ -399,7 +399,7 @@ def models_refresh(call: Call, memory: Memory, id: str = ModelId) -> None:
 
 def _is_by_person(call: Call) -> bool:
     """Whether a person makes the call, also through a pipe. An agent's shell says so in its environment."""
-    return caller_origin(call)[1] in ("terminal", "cli")
+    return origin_of(call)[1] in ("terminal", "cli")
 
 
 def _read_text(call: Call, words: list[str] | None, before: str) -> str:

@@ -12,8 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
-from ua_memory.caller import Call, given, parse_day, read_text
-from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import Call, given, origin_of, parse_day, read_text
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import ensure_started, is_running
@@ -98,7 +97,7 @@ def retain(
     Without one the author's own sentences are kept at once. Facts go to the log of the day, or, with
     --document-id, to memory/documents/. The same text again changes nothing.
     """
-    who, through = caller_origin(call)
+    who, through = origin_of(call)
     common: dict[str, Any] = {
         **how.chosen(memory), "document_id": document_id or "", "origin": origin or who,
         "client": client or through, "session": session, "request": request, "redo": redo,
@@ -189,7 +188,7 @@ def ingest(
         raise Usage("one --document-id cannot name several files", hint="ingest them one by one")
     common: dict[str, Any] = {
         **how.chosen(memory), "document_id": document_id or "", "origin": "import",
-        "client": caller_origin(call)[1], "redo": redo,
+        "client": origin_of(call)[1], "redo": redo,
     }  # fmt: skip
     items = []
     with progress(call, "Reading files") as tell:

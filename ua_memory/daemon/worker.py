@@ -46,7 +46,7 @@ BUSY_AFTER = 2.0
 """Seconds without a finished job after which a waiting caller is told to run its command itself."""
 JOB_TIMEOUT = 600.0
 """Seconds that a job may take once it has started."""
-ALIVE_INTERVAL = 1.0
+HEARTBEAT_SECONDS = 1.0
 """Seconds between two signs of life to a waiting caller."""
 
 
@@ -127,7 +127,7 @@ class Worker:
         came = time.monotonic()
         while True:
             try:
-                kind, what = job.messages.get(timeout=ALIVE_INTERVAL)
+                kind, what = job.messages.get(timeout=HEARTBEAT_SECONDS)
             except queue.Empty:
                 # While jobs finish, waiting is better: a caller's own process would take a core from them.
                 stuck = time.monotonic() > max(came, self.last) + BUSY_AFTER

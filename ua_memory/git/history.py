@@ -889,7 +889,7 @@ class History(Remotes):
         the history is kept beside code."""
         return branch if self.own and branch and self.tip(branch) else "HEAD"
 
-    def is_away(self, branch: str) -> bool:
+    def is_not_checked_out(self, branch: str) -> bool:
         """Whether this branch still exists and HEAD names another one."""
         return self.target(branch) not in ("HEAD", current_branch(self))
 

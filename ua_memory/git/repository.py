@@ -15,7 +15,7 @@ from pathlib import Path
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, writing
 from ua_memory.git.process import OBJECT_ID, Process, read_text
-from ua_memory.paths import is_truth, make_private, sync_path
+from ua_memory.paths import is_memory_file, make_private, sync_path
 
 # -- revisions ---------------------------------------------------------------------------------------------
 # Commits, revisions and blame as values, and git's formats for them.
@@ -248,7 +248,7 @@ def _has_objects(objects: Path) -> bool:
 def _memory_files(repo: Process, revision: str) -> dict[str, str]:
     """{path: blob id} of a revision's memory files."""
     every = parse_ls_tree(repo.run("ls-tree", "-r", "-z", revision))
-    return {path: blob for path, blob in every.items() if is_truth(path)}
+    return {path: blob for path, blob in every.items() if is_memory_file(path)}
 
 
 def _files_on_disk(root: Path) -> dict[str, str]:
@@ -259,7 +259,7 @@ def _files_on_disk(root: Path) -> dict[str, str]:
         return {
             path: blob_id(file.read_bytes())
             for path, file in named.items()
-            if is_truth(path) and file.is_file()
+            if is_memory_file(path) and file.is_file()
         }
     except OSError:
         return {}

@@ -23,7 +23,7 @@ from ua_memory.git import process
 from ua_memory.index.items import IndexItem, LogCache, items_of, session_items
 from ua_memory.knowledge.sessions import IN_BANK
 from ua_memory.markdown import document
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import Problem
 from ua_memory.store import files
 from ua_memory.store.files import FileStat, read
@@ -102,9 +102,9 @@ class OutsideFiles:
         """A file's current bytes. NotFound if there is none, or the path is in none of the folders."""
         return self._read_outside(path) if is_outside(path) else self._store.read(path)
 
-    def truth(self, path: str) -> bytes:
-        """The bytes of a file that may be searched; see `Store.truth`."""
-        return self._read_outside(path) if is_outside(path) else self._store.truth(path)
+    def accepted_bytes(self, path: str) -> bytes:
+        """The bytes of a file that may be searched; see `Store.accepted_bytes`."""
+        return self._read_outside(path) if is_outside(path) else self._store.accepted_bytes(path)
 
     def items(
         self, path: str, data: bytes, logs: LogCache | None = None
@@ -232,7 +232,7 @@ class OutsideFiles:
     def _is_own(self, path: str) -> bool:
         """Whether a file is one of the bank's own."""
         root = f"{os.path.realpath(self._store.bank.root)}/"
-        return path.startswith(root) and is_truth(path.removeprefix(root))
+        return path.startswith(root) and is_memory_file(path.removeprefix(root))
 
     def _read_outside(self, path: str) -> bytes:
         tops = [os.path.realpath(self._store.bank.root / entry) for entry in self._store.config.extra_paths]

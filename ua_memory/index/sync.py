@@ -751,7 +751,7 @@ class CurrentFiles:
 
     def confirm(self, item: IndexItem) -> IndexItem | None:
         """The item with its current lines, or None if its text is no longer in its file."""
-        # `truth` surveys all files, so it comes second.
+        # `accepted_bytes` surveys all files, so it comes second.
         return self._find(item, False) or self._find(item, True)
 
     def preload(self, path: str) -> None:
@@ -775,7 +775,7 @@ class CurrentFiles:
     def _read(self, path: str, history: bool) -> list[bytes]:
         if (key := (path, history)) not in self._lines:
             try:
-                data = self._store.truth(path) if history else self._store.read(path)
+                data = self._store.accepted_bytes(path) if history else self._store.read(path)
             except (UaMemoryError, OSError):
                 data = b""
             self._lines[key] = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")

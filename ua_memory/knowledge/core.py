@@ -181,7 +181,7 @@ def _repeated_replace(store: Store, draft: Draft, asked: CoreBlock) -> BlockChan
 
 def _read_core(store: Store, path: str) -> bytes:
     try:
-        return store.truth(path)
+        return store.accepted_bytes(path)
     except NotFound:
         return b""
 

@@ -568,7 +568,7 @@ class EntityRecords:
 def entity_records(store: Store) -> EntityRecords:
     """Read `memory/entities.md`; empty if there is no such file."""
     try:
-        data = store.truth(ENTITIES)
+        data = store.accepted_bytes(ENTITIES)
     except NotFound:
         return EntityRecords()
     return EntityRecords(markdown_document.parse(data, ENTITIES).of(Entity))

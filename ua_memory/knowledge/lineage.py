@@ -18,7 +18,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, lines
 from ua_memory.markdown.blocks import BlockShape, scan
 from ua_memory.markdown.document import Document
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import Fact, Opinion, Place, Proof, Quote, ref_of
 from ua_memory.store.store import Store
 
@@ -186,7 +186,7 @@ def why(store: Store, target: str, known: Known | None = None) -> Chain:
         raise
     if found.record:
         steps: Sequence[Step] = [tracer.step(found.record)]
-    elif is_truth(found.path):
+    elif is_memory_file(found.path):
         steps = tracer.lines(found.path, found.span)
     else:
         hint = "name ^id, PATH or PATH:LINE, as `ua-memory search` prints them"
@@ -222,7 +222,7 @@ class _Tracer:
 
     def document(self, path: str) -> Document:
         if path not in self.documents:
-            self.documents[path] = markdown_document.parse(self.store.truth(path), path)
+            self.documents[path] = markdown_document.parse(self.store.accepted_bytes(path), path)
         return self.documents[path]
 
     def find(self, proof: Proof) -> Statement | None:
@@ -331,7 +331,7 @@ class _Tracer:
         """The commit that wrote the first line of a record. Adding an id to a line later does not count."""
         path = place.path
         if path not in self.blamed:
-            self.blamed[path] = self.store.history.blame(path, self.store.truth(path))
+            self.blamed[path] = self.store.history.blame(path, self.store.accepted_bytes(path))
         line = next((one for one in self.blamed[path] if one.line == place.line), None)
         if line is None or not line.revision.strip("0"):
             return None

@@ -45,7 +45,7 @@ class OpinionChange:
 def all_opinions(store: Store, *, retired: bool = False) -> list[Opinion]:
     """The opinions that hold, in file order; with `retired` those that were dropped, too."""
     try:
-        data = store.truth(PATH)
+        data = store.accepted_bytes(PATH)
     except NotFound:
         return []
     return [one for one in document.parse(data, PATH).of(Opinion) if retired or not one.retired]

@@ -145,7 +145,7 @@ def stem(record: Page | MentalModel) -> str:
 def _records(store: Store, sort: PageKind) -> Iterator[tuple[str, Page | MentalModel]]:
     for file in sorted(file.path for file in store.files()):
         wanted = lines.kind_of(file).name == sort.upper() and file.endswith(".md")
-        found = _parse_record(store.truth(file), file) if wanted else None
+        found = _parse_record(store.accepted_bytes(file), file) if wanted else None
         if found:  # None as well if an editor has emptied it to save it
             yield file, found
 

@@ -18,7 +18,7 @@ from ua_memory.markdown import fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.lines import FileKind, readable
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import (
     Fact,
     MentalModel,
@@ -173,7 +173,7 @@ def read_files(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]
     """Path and bytes of those of the files that exist."""
     for path in paths:
         try:
-            yield path, store.truth(path)
+            yield path, store.accepted_bytes(path)
         except NotFound:
             continue
 
@@ -270,10 +270,10 @@ def line_span(path: str, span: str, last: int) -> tuple[int, int]:
 def parse_target(given: str) -> NamedTarget:
     """Parse a target in any form that a command prints, with quotes, brackets or punctuation around it. A
     path may have a colon."""
-    if is_truth(given):
+    if is_memory_file(given):
         return NamedTarget(given)
     text = strip_target(given)
-    for form in () if is_truth(text) else _TARGET_FORMS:
+    for form in () if is_memory_file(text) else _TARGET_FORMS:
         if match := form.fullmatch(text):
             found = match.groupdict()
             if to := found.pop("to", None):
@@ -299,8 +299,8 @@ def strip_target(given: str) -> str:
 
 def _split_span(target: str) -> tuple[str, str]:
     path, colon, span = target.rpartition(":")
-    named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
-    return (path, span) if colon and named and not is_truth(target) else (target, "")
+    named = is_memory_file(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
+    return (path, span) if colon and named and not is_memory_file(target) else (target, "")
 
 
 # -- in a bank ---------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def id_at(store: Store, named: Target) -> str | None:
     """The id of the statement at these lines; None if there is none."""
     if not named.span:
         return None
-    document = markdown_document.parse(store.truth(named.path), named.path)
+    document = markdown_document.parse(store.accepted_bytes(named.path), named.path)
     first, last = line_span(named.path, named.span, len(document.lines))
     there = (one for one in document.statements if one.place.line == first and last <= one.place.end)
     return next((one.id for one in there if one.id), None)
@@ -414,7 +414,7 @@ def _find_prose_block(store: Store, block: str, paths: Sequence[str] | None) -> 
 
 def _resolve_hash(store: Store, path: str, texthash: str) -> Target:
     """The line that a trailer names by its file and the hash of its text. NotFound."""
-    for record in markdown_document.parse(store.truth(path), path).statements:
+    for record in markdown_document.parse(store.accepted_bytes(path), path).statements:
         if markdown_document.texthash(record.text).startswith(texthash[:16]):
             return Target(path, f"{record.place.line}-{record.place.end}", record, record.id)
     raise NotFound("no line has this text any more", where=f"{path}#{texthash}", hint=f"ua-memory log {path}")
@@ -424,7 +424,7 @@ def _resolve_file(store: Store, name: str) -> str | None:
     """The file with a name: its path, the path without `memory/`, `.md` or its folder, a link's name of it in
     a vault, or the id in its front matter. None if there is none; Usage for several."""
     name = name.removeprefix(f"{store.bank.root}/").removeprefix("./")
-    if is_truth(name):
+    if is_memory_file(name):
         return name
     if not name or not all(part and part[0] != "." for part in name.split("/")):
         return None
@@ -452,7 +452,7 @@ def _has_front_id(store: Store, path: str, name: str) -> bool:
     if markdown_lines.kind_of(path) not in _KINDS_WITH_ID:
         return False
     with suppress(NotFound):
-        for each in markdown_document.parse(store.truth(path), path).records:
+        for each in markdown_document.parse(store.accepted_bytes(path), path).records:
             if isinstance(each, SourceDocument | Page | MentalModel):
                 return name == (each.document_id if isinstance(each, SourceDocument) else each.id)
     return False

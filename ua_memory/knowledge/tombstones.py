@@ -124,7 +124,7 @@ def read(store: Store, data: bytes | None = None) -> Tombstones:
     """The tombstones of a bank. `data` are the file's bytes; without them it is read."""
     if data is None:
         with suppress(NotFound):
-            data = store.truth(PATH)
+            data = store.accepted_bytes(PATH)
     return Tombstones(parse(data), store.config.redact)
 
 

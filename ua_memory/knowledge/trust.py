@@ -306,7 +306,7 @@ def uncited_by_refresh(store: Store, loose: Mapping[str, Sequence[tuple[int, int
     done = store.history.with_paths([one for one in refreshed if one.trailer("Memory-Op") == REFRESH])
     machine = {r.id for r in done}
     for path in sorted(loose.keys() & {path for r in done for path in r.paths}):
-        lines = store.history.blame(path, store.truth(path))
+        lines = store.history.blame(path, store.accepted_bytes(path))
         for start, end in loose[path]:
             if all(line.revision in machine for line in lines[start - 1 : end]):
                 yield BrokenLink(path, start, "uncited", "written by a refresh without a citation")

@@ -25,7 +25,7 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.document import Document
 from ua_memory.markdown.lines import FileKind, day_of, readable
 from ua_memory.memory import Memory
-from ua_memory.paths import confined, is_truth
+from ua_memory.paths import confined, is_memory_file
 from ua_memory.records import CoreBlock, Fact, Passage, Place, Record
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
@@ -538,7 +538,7 @@ class _Tool:
         file = self._file(path)
         if file not in files:
             raise MemoryToolError(f"The path {path} does not exist. Please provide a valid path.")
-        note = parse_note(file, self.memory.store.truth(file))
+        note = parse_note(file, self.memory.store.accepted_bytes(file))
         return number_lines(path, self._visible_lines(note), view_range)
 
     def _create(self, path: str, file_text: str) -> str:
@@ -622,7 +622,7 @@ class _Tool:
             return core.core_path(self.memory.store)
         file = f"{LOGS}/{inner}" if inner.endswith(".md") else f"{LOGS}/{inner}.md"
         half = any("\ud800" <= letter <= "\udfff" for letter in inner)  # JSON can say it, no file's name can
-        if not inner or half or not is_truth(file):
+        if not inner or half or not is_memory_file(file):
             raise MemoryToolError(
                 f"The path {path} cannot be used: name a file below {ROOT}, with no part that is empty or "
                 "starts with a dot, and no backslashes."

@@ -42,14 +42,14 @@ class ArmHit(NamedTuple):
     """An item that a retriever found: its rank (from 1) and the retriever's score, higher is better.
 
     If the entity retriever found it through a related name, `seeds` has the keys of the items that link to
-    it, and `bond` the strength of the link, 0 to 1.
+    it, and `strength` that of the link, 0 to 1.
     """
 
     item: IndexItem
     rank: int
     score: float
     seeds: tuple[str, ...] = ()
-    bond: float = 0.0
+    strength: float = 0.0
 
 
 class Ranked(NamedTuple):
@@ -494,9 +494,9 @@ CO_OCCURRING, BRIDGES, HOPS = 128, 8, 20
 items that these link to."""
 
 LINK_LIFT = 0.8
-"""How far the score of a linked item with bond 1 is raised towards its seed's; a neighbour in a conversation
-lends as much (`rerank.BEFORE`). Of 40 invented questions that need two of 1,200 facts, the second fact is
-among the first ten hits for 27, without it for none."""
+"""How far the score of a linked item with strength 1 is raised towards its seed's; a neighbour in a
+conversation lends as much (`rerank.BEFORE`). Of 40 invented questions that need two of 1,200 facts, the
+second fact is among the first ten hits for 27, without it for none."""
 
 LIFTED = 3
 """Linked items whose score is raised."""
@@ -505,7 +505,7 @@ EPSILON = 1e-6
 """A raised item stays this much below the next seed."""
 
 HOP_SCORE = 0.9
-"""The score of a linked item with bond 1, relative to the last seed."""
+"""The score of a linked item with strength 1, relative to the last seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,7 +514,7 @@ class LinkedName:
     which it occurs."""
 
     name: str
-    bond: float
+    strength: float
     seeds: tuple[str, ...]
 
 
@@ -532,14 +532,14 @@ def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filte
     left = min(HOPS, limit - len(seeds))
     bridges = _bridges(words, asked, {numbers[key]: key for key in seeds}, total) if left > 0 else []
     hops = _hops(words, bridges, scores.keys(), where)
-    linked = sorted(hops, key=lambda key: (-hops[key].bond, key))[:left]
+    linked = sorted(hops, key=lambda key: (-hops[key].strength, key))[:left]
     least = min((scores[key] for key in seeds), default=0.0)
     found = []
     for rank, item in enumerate(words.get([*seeds, *linked]), 1):
         hop = hops.get(item.key)
         if hop:
-            score = HOP_SCORE * least * hop.bond
-            found.append(ArmHit(item, rank, round(score, 6), hop.seeds, hop.bond))
+            score = HOP_SCORE * least * hop.strength
+            found.append(ArmHit(item, rank, round(score, 6), hop.seeds, hop.strength))
         else:
             found.append(ArmHit(item, rank, round(scores[item.key], 6)))
     return found
@@ -559,7 +559,7 @@ def lift_linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranke
         best = max((scores.get(key, 0.0) for key in hop.seeds), default=0.0) if hop else 0.0
         if hop and left and best > one.score:
             above = min(score for score in scores.values() if score > one.score)
-            score = min(one.score + LINK_LIFT * hop.bond * (best - one.score), above - EPSILON)
+            score = min(one.score + LINK_LIFT * hop.strength * (best - one.score), above - EPSILON)
             one = _raised(one, score)
             left -= 1
         lifted.append(one)
@@ -596,9 +596,9 @@ def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], tot
     for name in names:
         both, count = len(co_occurring[name]), counts[name]
         if both < count <= COMMON_NAME_ITEMS and both * total >= LEAST_ASSOCIATION * count * len(seeds):
-            bond = math.log(both * total / (count * len(seeds))) / math.log(total / both)
-            bridges.append(LinkedName(name, round(min(bond, 1.0), 6), tuple(sorted(co_occurring[name]))))
-    return sorted(bridges, key=lambda one: (-one.bond, one.name))[:BRIDGES]
+            strength = math.log(both * total / (count * len(seeds))) / math.log(total / both)
+            bridges.append(LinkedName(name, round(min(strength, 1.0), 6), tuple(sorted(co_occurring[name]))))
+    return sorted(bridges, key=lambda one: (-one.strength, one.name))[:BRIDGES]
 
 
 def _name_counts(words: WordIndex, names: Sequence[str]) -> Mapping[str, int]:
@@ -616,11 +616,11 @@ def _name_counts(words: WordIndex, names: Sequence[str]) -> Mapping[str, int]:
 def _hops(
     words: WordIndex, bridges: Sequence[LinkedName], seeds: Collection[str], where: Filters
 ) -> dict[str, LinkedName]:
-    """{key of a linked item: the name with the strongest bond that links to it}."""
+    """{key of a linked item: the name with the strongest link to it}."""
     found: dict[str, LinkedName] = {}
     by_name = {one.name: one for one in bridges}
     for name, key, _ in _items_naming(words, by_name, where):
-        if key not in seeds and (key not in found or found[key].bond < by_name[name].bond):
+        if key not in seeds and (key not in found or found[key].strength < by_name[name].strength):
             found[key] = by_name[name]
     return found
 

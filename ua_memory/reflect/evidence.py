@@ -250,7 +250,7 @@ class EvidenceCollector:
     def _records(self, path: str) -> tuple[Record, ...]:
         if path not in self._files:
             try:
-                self._files[path] = document.parse(self._store.truth(path), path).records
+                self._files[path] = document.parse(self._store.accepted_bytes(path), path).records
             except (UaMemoryError, OSError):  # gone meanwhile, or not the bank's
                 self._files[path] = ()
         return self._files[path]

@@ -166,7 +166,7 @@ def statements_of_hits(store: Store, hits: Iterable[Any], own: str) -> tuple[Sco
         if item.path.startswith("/"):
             continue
         if item.path not in files:
-            records = document.parse(store.truth(item.path), item.path).records
+            records = document.parse(store.accepted_bytes(item.path), item.path).records
             files[item.path] = {r.place.line: r for r in records if isinstance(r, (Fact, Observation))}
         record = files[item.path].get(item.line)
         if record is None or record.retired or item.untrusted:

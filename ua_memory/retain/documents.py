@@ -20,9 +20,9 @@ from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import facts
 from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
-from ua_memory.paths import DATED, is_truth
+from ua_memory.paths import DATED, is_memory_file
 from ua_memory.records import Fact, SourceDocument
-from ua_memory.retain.extractor import Chunk, ExtractedChunk
+from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk
 from ua_memory.retain.queue import TextItem
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
@@ -135,7 +135,7 @@ def list_documents(store: Store) -> list[tuple[SourceDocument, tuple[str, ...], 
     """All documents, by their paths, each with its tags and how many facts it has."""
     found = []
     for path in _paths(store):
-        document = markdown_document.parse(store.truth(path), path)
+        document = markdown_document.parse(store.accepted_bytes(path), path)
         count = len(document.of(Fact))
         found += [(one, document.tags, count) for one in document.of(SourceDocument)]
     return found
@@ -392,7 +392,7 @@ def check_outside_bank(store: Store, path: Path) -> None:
     for folder in (store.bank.state.resolve(), store.bank.root.resolve()):
         if path.is_relative_to(folder):
             inner = path.relative_to(folder).as_posix()
-            if folder == store.bank.state.resolve() or is_truth(inner) or inner in ("", ".", "memory"):
+            if folder == store.bank.state.resolve() or is_memory_file(inner) or inner in ("", ".", "memory"):
                 hint = "memory's own files are indexed as they are; name another file"
                 raise Usage("this is memory already", where=str(path), hint=hint)
 

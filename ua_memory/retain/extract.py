@@ -16,8 +16,8 @@ from ua_memory.index.terms import STOP_WORDS, all_stop_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
-from ua_memory.retain import extractor
-from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
+from ua_memory.retain import extract_by_model
+from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind, one_line
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
@@ -33,7 +33,7 @@ from ua_memory.transcripts.turns import Turn
 # Word patterns of `data/cues.txt` that are features of the classifier below.
 
 
-CARRIES, PASSES = "carries", "passes"
+WORTH_KEEPING, MOMENTARY = "carries", "passes"
 REFERS_BACK = "leans on another sentence"
 _NAME = r"(?-i:(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b)"
 _WEEKDAY = "(?:" + "|".join(WEEKDAYS) + ")"
@@ -58,7 +58,7 @@ class Cue:
 
 
 @cache
-def cues() -> Mapping[str, Cue]:
+def worth_cues() -> Mapping[str, Cue]:
     """The cues by name."""
     patterns: dict[tuple[str, str, bool], list[str]] = {}
     for heading, pattern in table("cues.txt", name=_NAME, month=A_MONTH, weekday=_WEEKDAY):
@@ -417,7 +417,9 @@ def score(sentence: Sentence, context: Context) -> Score:
         return NO_SCORE
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
-    carrying = (name for name, cue in cues().items() if cue.group == CARRIES and found.get(name, 0) > 0)
+    carrying = (
+        name for name, cue in worth_cues().items() if cue.group == WORTH_KEEPING and found.get(name, 0) > 0
+    )
     carries = sorted(((found[name], name) for name in carrying), reverse=True)
     more = CONFIRMED * context.confirmed
     if context.person:
@@ -430,7 +432,7 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
     """The features of a sentence in its context, each with its value."""
     text = _TAG.sub("", sentence.text)
     small = text.lower()
-    seen = (name for name, cue in cues().items() if cue.pattern.search(text if cue.cased else small))
+    seen = (name for name, cue in worth_cues().items() if cue.pattern.search(text if cue.cased else small))
     found = dict.fromkeys(seen, 1.0)
     words, above = _length(text), f"{sentence.heading} {sentence.lead}"
     opens = sentence.index == 0 and not sentence.is_item
@@ -586,7 +588,7 @@ def _answer_score(question: str, text: str) -> Score | None:
         return None
     if _asks_what(question):
         return ANSWER
-    asks = any(cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
+    asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
     with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
@@ -923,7 +925,7 @@ def _useful_lead(sentence: Sentence) -> str:
     fits = 0 < len(last.split()) <= _LONG_LEAD and not _EMPTY_LEAD.search(last)
     if last and _REJECTING_LEAD.search(last):
         return last  # without it the items say the opposite
-    passes = (cue.pattern.search(last.lower()) for cue in cues().values() if cue.group == PASSES)
+    passes = (cue.pattern.search(last.lower()) for cue in worth_cues().values() if cue.group == MOMENTARY)
     return last if fits and not any(passes) else ""
 
 
@@ -943,7 +945,7 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         ):
             start -= 1
         corrects = _CORRECTS.match(said[start].text)
-        if corrects or cues()[REFERS_BACK].pattern.match(said[start].text.lower()):
+        if corrects or worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower()):
             before = start - 1
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
@@ -964,7 +966,7 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
 def _ends_in_rule(text: str) -> bool:
     """Whether a standing rule follows a semicolon, and says itself what it is about."""
     rule = text.partition("; ")[2]
-    return standing_rule(rule) and not cues()[REFERS_BACK].pattern.match(rule.lower())
+    return standing_rule(rule) and not worth_cues()[REFERS_BACK].pattern.match(rule.lower())
 
 
 def _introduces_next(sentence: Sentence) -> bool:
@@ -1002,7 +1004,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         text=text,
         kind=_candidate_kind(score, context),
         who="person" if context.person else "assistant",
-        when=extractor.when_in_text(text, at.date()) if at else None,
+        when=extract_by_model.when_in_text(text, at.date()) if at else None,
         entities=names(text),
         tags=tuple(dict.fromkeys(_HASHTAG.findall(text))),
         quote=quote,
@@ -1187,7 +1189,7 @@ def _specific_facts(part: TextPart) -> Iterator[Fact]:
         whole = sentence.is_complete or part.speaker  # in a chat few end with a stop
         plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
         telling = any(map(str.isdigit, sentence.text)) or names(sentence.text)
-        if part.head and cues()["request"].pattern.match(sentence.text.lower()):
+        if part.head and worth_cues()["request"].pattern.match(sentence.text.lower()):
             continue  # of an agent, or of the other side of a chat
         if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
             yield _to_fact(part, sentence.with_speaker, sentence.quote)
@@ -1198,7 +1200,7 @@ def _to_fact(part: TextPart, text: str, quote: str, named: str = "") -> Fact:
     found = names(named or text)
     if part.speaker:
         text, found = f"{part.speaker}: {text}", tuple(dict.fromkeys((part.speaker, *found)))
-    when = extractor.when_in_text(quote, part.at.date() if part.at else None)
+    when = extract_by_model.when_in_text(quote, part.at.date() if part.at else None)
     return Fact(text, entities=found, when=when, quotes=() if text == quote else (Quote(quote),))
 
 

@@ -29,7 +29,7 @@ from ua_memory.errors import (
 )
 from ua_memory.paths import append_lines, make_private, sync_path
 from ua_memory.records import Fact, Origin, Quote, Was
-from ua_memory.retain.extractor import ExtractedChunk, Mode
+from ua_memory.retain.extract_by_model import ExtractedChunk, Mode
 from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session, Turn

@@ -25,10 +25,17 @@ from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import schema
 from ua_memory.records import Fact, Origin, SourceDocument
-from ua_memory.retain import documents, extractor
+from ua_memory.retain import documents, extract_by_model
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import extract_without_model
-from ua_memory.retain.extractor import Chunk, ChunkExtractor, ExtractedChunk, Mode, TextContext, split_text
+from ua_memory.retain.extract_by_model import (
+    Chunk,
+    ChunkExtractor,
+    ExtractedChunk,
+    Mode,
+    TextContext,
+    split_text,
+)
 from ua_memory.retain.queue import QueueEntry, TextItem, TextQueue
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
@@ -340,11 +347,11 @@ def preview_text(
 
 def _estimate(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Estimate:
     tool = schema("describe" if brief.mode == "verbatim" else "keep")
-    head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(tool)) + _TOOL_TOKENS
+    head = tokens.count(extract_by_model.directive(brief)) + tokens.count(json.dumps(tool)) + _TOOL_TOKENS
     total, behind, grown, requests = 0, 0, 0, list[Tokens]()
     for text in texts:
-        size = int(tokens.count(extractor.prompt_text(text, brief)) * MODEL_TOKENS)
-        if grown + 2 * len(text) > extractor.CONVERSATION_LENGTH:
+        size = int(tokens.count(extract_by_model.prompt_text(text, brief)) * MODEL_TOKENS)
+        if grown + 2 * len(text) > extract_by_model.CONVERSATION_LENGTH:
             behind = grown = 0
         fresh = size if behind else size + int(head * MODEL_TOKENS)
         total += behind + fresh
@@ -404,8 +411,8 @@ class Documents:
         else now; `request` is an id of this call, so that a repetition changes nothing; `said_in` are scope
         tags. `metadata` becomes tags `key:value`. Usage for an unknown mode, and for metadata that cannot be
         tags."""
-        if mode not in extractor.MODES:
-            raise Usage(f"{mode!r} is not a mode", hint=f"use {', '.join(extractor.MODES)}")
+        if mode not in extract_by_model.MODES:
+            raise Usage(f"{mode!r} is not a mode", hint=f"use {', '.join(extract_by_model.MODES)}")
         if mode == "custom" and not instructions.strip():
             raise Usage("the mode custom needs instructions")
         if append and not document_id:

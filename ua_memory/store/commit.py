@@ -496,7 +496,9 @@ def resume_write(record: Pending, context: WriteContext) -> Pending:
     return record
 
 
-def leave_files(record: Pending, context: WriteContext, there: Callable[[str], bytes | None]) -> Pending:
+def resume_after_switch(
+    record: Pending, context: WriteContext, there: Callable[[str], bytes | None]
+) -> Pending:
     """Finish a revision after git has switched branches: the files of the other branch stay as they are.
 
     A person's save that was swapped out is added to the commits. `there(path)` is the other branch's content.

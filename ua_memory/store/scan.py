@@ -22,7 +22,7 @@ from ua_memory.errors import CannotWrite, GitFailed, TooLarge, writing
 from ua_memory.git import process
 from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
-from ua_memory.paths import Bank, is_truth, make_private
+from ua_memory.paths import Bank, is_memory_file, make_private
 from ua_memory.store import files as store_files
 from ua_memory.store import pending, saves, swap
 from ua_memory.store.files import MAX_FILE, FileStat, read
@@ -177,7 +177,7 @@ def diff_to_head(root: Path, paths: Iterable[str], blobs: Blobs, tree: Mapping[s
     for path in paths:
         row = blobs.get(path)
         if row is None:
-            if path in tree and is_truth(path):
+            if path in tree and is_memory_file(path):
                 changed[path] = _folder_mtime(root / path)
         elif row[4] != tree.get(path):
             changed[path] = max(row[1], row[2])

@@ -20,7 +20,13 @@ from ua_memory.git.repository import MACHINE, Revision
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
-from ua_memory.store.commit import WriteContext, leave_files, remove_leftovers, resume_write, write_files
+from ua_memory.store.commit import (
+    WriteContext,
+    remove_leftovers,
+    resume_after_switch,
+    resume_write,
+    write_files,
+)
 from ua_memory.store.draft import Draft, EditInspector, Result
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
@@ -42,7 +48,7 @@ GIT_SECONDS = 10
 COMMIT_ATTEMPTS = 3
 """A commit is retried so often if somebody else commits at the same moment."""
 SURVEY_VALID_SECONDS = 0.2
-"""`truth` uses a survey for so long, so that reading all files does not survey for each."""
+"""`accepted_bytes` uses a survey for so long, so that reading all files does not survey for each."""
 
 
 class Store:
@@ -89,7 +95,7 @@ class Store:
         """The files to search: those on disk, and of held ones the version in HEAD."""
         yield from self.survey().files
 
-    def truth(self, path: str) -> bytes:
+    def accepted_bytes(self, path: str) -> bytes:
         """The bytes of a file to search: those on disk, or in HEAD while it is held."""
         recent = self._recent
         fresh = recent is not None and time.monotonic() - recent[0] < SURVEY_VALID_SECONDS
@@ -290,7 +296,7 @@ class Store:
                 self._wait_for_git()
             before = git_history.read_state(self.history)
             with contextlib.suppress(GitFailed, CannotWrite, Busy):
-                away, changes = self.history.is_away(record.branch), []
+                away, changes = self.history.is_not_checked_out(record.branch), []
                 for change in record.changes if away or moved or placed else ():
                     there = self.history.read("HEAD", change.path)
                     now = read(self.bank.root / change.path)
@@ -384,14 +390,15 @@ class Store:
             stands = False
             with contextlib.suppress(GitFailed):
                 stands = not stuck and store_commit.is_committed(record, self.history)
-            away = self.history.exists and self.history.is_away(record.branch)
+            away = self.history.exists and self.history.is_not_checked_out(record.branch)
             if not record.commits:  # its merged text is in no commit
                 self._began = self._read_position()
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
-                record = (
-                    leave_files(record, self._context, there) if away else resume_write(record, self._context)
-                )
+                if away:
+                    record = resume_after_switch(record, self._context, there)
+                else:
+                    record = resume_write(record, self._context)
             self._began = self._read_position()
             if stands or not record.commits:
                 with contextlib.suppress(GitFailed):  # the process may have died before it updated the index
@@ -425,8 +432,8 @@ class Store:
         """Pack the history now and then, or leave it to the daemon."""
         head = self.history.head() or ""
         # A damaged ref may contain anything.
-        dice = head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"
-        if int(dice, 16) % PACK_EVERY:  # commit ids are random enough, and no counter has to be stored
+        suffix = head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"
+        if int(suffix, 16) % PACK_EVERY:  # commit ids are random enough, and no counter has to be stored
             return
         if not (self.defer_pack and self.defer_pack()):
             self.pack()

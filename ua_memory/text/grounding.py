@@ -665,7 +665,9 @@ def _name_claims(text: str) -> Iterator[tuple[str, str]]:
         plain = word.casefold().removesuffix("'s") if first else word.casefold()
         if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
             continue
-        if plain in foreign_stop_words() or (first and any(one.fullmatch(plain) for one in _cues().values())):
+        if plain in foreign_stop_words() or (
+            first and any(one.fullmatch(plain) for one in _agreement_cues().values())
+        ):
             continue
         if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
             continue
@@ -745,9 +747,11 @@ def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool
         evidence = [*map(in_digits, evidence)]
     matches = _word_matcher(_content_terms(evidence))
     ignored = _content_terms([question]) | _stop_terms() | _name_terms([text, *evidence])
-    if not all(any(map(matches, one.split())) for one in _cues()["status"].findall(text.casefold())):
+    if not all(
+        any(map(matches, one.split())) for one in _agreement_cues()["status"].findall(text.casefold())
+    ):
         return False
-    hedges = [_cues()[kind] for kind in ("unsure", "intended", "ahead")]
+    hedges = [_agreement_cues()[kind] for kind in ("unsure", "intended", "ahead")]
     own = _content_terms([text])
     words = {word for word in own if matches(word) or not any(one.fullmatch(word) for one in hedges)}
     numbers = {*re.findall(r"\d+", " ".join(evidence))}
@@ -958,7 +962,7 @@ _WORD_OR_NUMBER = late(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]
 
 
 @cache
-def _cues() -> Mapping[str, re.Pattern[str]]:
+def _agreement_cues() -> Mapping[str, re.Pattern[str]]:
     """The cue words of `data/little_words.toml`: one pattern for each kind of cue."""
 
     def phrase(word: str) -> str:
@@ -971,7 +975,7 @@ def _cues() -> Mapping[str, re.Pattern[str]]:
 
 
 def _has_cue(kind: str, text: str) -> bool:
-    return _cues()[kind].search(text) is not None
+    return _agreement_cues()[kind].search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1148,7 +1152,7 @@ def _resolve_i(sentence: str, speaker: str) -> str:
     if speaker in _OTHER_ROLE and (speaker == "assistant" or any(map(is_past, _YOU_DID.findall(plain)))):
         plain = _YOU.sub(_OTHER_ROLE[speaker], plain)
     plain = _OBJECT_FIRST.sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
-    return _cues()["subject"].sub(speaker or "speaker", plain)
+    return _agreement_cues()["subject"].sub(speaker or "speaker", plain)
 
 
 def _split_clauses(sentence: str, names: Set[str]) -> list[str]:
@@ -1294,7 +1298,8 @@ def _check_negation(
         return ""
     known = {stem for one in quoted for stem in one.stems}
     negations, stems = _negations(claim.text), {*claim.stems}
-    negators = [*_cues()["undoes"].findall(claim.text), *_cues()["implies_not"].findall(claim.text)]
+    cues = _agreement_cues()
+    negators = [*cues["undoes"].findall(claim.text), *cues["implies_not"].findall(claim.text)]
     has_own_negator = any(_root(one) not in known for one in negators)
     denied = {stem for scope in _negations(claim.text, refusing=True) for stem in scope}
     for one in quoted:
@@ -1349,18 +1354,18 @@ def _negations(text: str, *, refusing: bool = False) -> list[list[str]]:
     want to sell does not sell. With `refusing`, verbs such as "refused" count as a "not"."""
     if _has_cue("except", text) and _NOTHING_BUT.search(text):
         return []
-    plain = _cues()["no_denial"].sub(" ", text)
+    plain = _agreement_cues()["no_denial"].sub(" ", text)
     found = []
     for kind in ("not", "refuses") if refusing else ("not",):
-        for match in _cues()[kind].finditer(plain):
+        for match in _agreement_cues()[kind].finditer(plain):
             place = _PREPOSITION.match(plain, match.end() + 1)
             if kind == "refuses" and place and place[0] not in ("to", "de", "zu"):
                 continue  # stopped in Rome
-            behind = _cues()["but"].split(plain[match.end() :])[0]
-            words = list(_stems(_cues()["wishes"].sub(" ", behind)))
+            behind = _agreement_cues()["but"].split(plain[match.end() :])[0]
+            words = list(_stems(_agreement_cues()["wishes"].sub(" ", behind)))
             if kind == "refuses" and not words:
                 continue  # the nanny quit
-            before = list(_stems(_cues()["wishes"].sub(" ", plain[: match.start()])))[::-1]
+            before = list(_stems(_agreement_cues()["wishes"].sub(" ", plain[: match.start()])))[::-1]
             if words or before:
                 alone = (not words and refusing) or _NOBODY.fullmatch(match[0])
                 found += [[word] for word in words or before] if alone else [words or before]
@@ -1381,12 +1386,12 @@ def _uncertainty(text: str, sentence: str, question: bool = False) -> int:
     beside = next((each for each in _COORDINATE_BREAK.split(sentence) if text.strip(" .,") in each), sentence)
     whole = sentence if _GERMAN_INFINITIVE.search(text) else text
     whole, beside = (_I_WOULD.sub("i want to ", one) for one in (whole, beside))
-    plain, beside = (_cues()["no_condition"].sub(" ", one) for one in (whole, beside))
+    plain, beside = (_agreement_cues()["no_condition"].sub(" ", one) for one in (whole, beside))
     nearly = _NEARLY.search(plain)
     at_times = _has_cue("at_times", plain) and not _PAST_FORM.search(sentence)
     if (nearly and is_past(nearly[1])) or at_times or _has_cue("unsure", plain) or _has_cue("whole", beside):
         return 3
-    text = _cues()["no_intention"].sub(" ", _I_WOULD.sub("i want to ", text))
+    text = _agreement_cues()["no_intention"].sub(" ", _I_WOULD.sub("i want to ", text))
     return 2 if question or _has_cue("intended", text) else 1 if _has_cue("ahead", text) else 0
 
 
@@ -1673,7 +1678,7 @@ def _compared_sides(sentence: str) -> tuple[str, Set[str], Set[str]] | None:
 
 def _parity(text: str) -> int:
     """The number of negations in a sentence, modulo 2."""
-    return (len(_cues()["not"].findall(text)) + len(_LESS_THAN.findall(text))) % 2
+    return (len(_agreement_cues()["not"].findall(text)) + len(_LESS_THAN.findall(text))) % 2
 
 
 def _reverses_verb(mine: str, theirs: str) -> bool:
@@ -1792,10 +1797,10 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
 def _reason_pairs(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Set[str]]]:
     """(stems of the reason, stems of the result) for each reason that a sentence gives."""
     for kind in ("because", "hence"):
-        match = _cues()[kind].search(sentence)
+        match = _agreement_cues()[kind].search(sentence)
         before, behind = (sentence[: match.start()], sentence[match.end() :]) if match else ("", "")
         if match and kind == "because":
-            behind = next(filter(str.strip, _cues()["hence"].split(behind)), "")
+            behind = next(filter(str.strip, _agreement_cues()["hence"].split(behind)), "")
             if not any(_stems(before)):  # because it broke, they left
                 behind, comma, before = behind.partition(",")
                 if not comma:
@@ -1891,7 +1896,9 @@ def _number_limits(text: str) -> dict[str, str]:
     found = {}
     plain = _simplify(text)
     for kind, word in (("least", "a minimum"), ("most", "a maximum")):
-        for match in re.finditer(rf"(?:{_cues()[kind].pattern})\s(?:\w+\s)?[$€£]?(\d+(?:[.,:]\d+)*)", plain):
+        for match in re.finditer(
+            rf"(?:{_agreement_cues()[kind].pattern})\s(?:\w+\s)?[$€£]?(\d+(?:[.,:]\d+)*)", plain
+        ):
             found[match[1]] = word
     return found
 

@@ -23,7 +23,7 @@ from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
 from ua_memory.knowledge.statements import Progress
-from ua_memory.paths import is_truth, sync_path
+from ua_memory.paths import is_memory_file, sync_path
 from ua_memory.retain.queue import Jobs
 from ua_memory.store.files import MAX_FILE
 from ua_memory.store.lock import work_folder
@@ -172,7 +172,7 @@ def export(
     history, head = store.history, store.history.head()
     if head is None:
         raise NotFound("there is no history yet", where=str(store.bank.root), hint="ua-memory init")
-    blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_truth(path)}
+    blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_memory_file(path)}
     whole = history.contents(blobs.values())
     contents = {FILES + path: whole[blob] for path, blob in blobs.items()}
     words = SessionFiles(store)
@@ -293,7 +293,7 @@ def restore(
         if ref is None:
             raise _invalid(file, "its history does not end at the revision in the manifest")
         with store.history.fetched(str(bundle), ref) as other:
-            there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
+            there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_memory_file(p)}
             known = parse_settings(store.history.read(other, discovery.SETTINGS)) or {}
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
                 raise _invalid(file, "its files differ from its history")
@@ -373,7 +373,7 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
 
 def _check_row(file: Path, row: Mapping[str, Any]) -> None:
     name, size = row["name"], row["bytes"]
-    in_bank = name.startswith(FILES) and is_truth(name.removeprefix(FILES))
+    in_bank = name.startswith(FILES) and is_memory_file(name.removeprefix(FILES))
     if not (name == BUNDLE or in_bank or MEMBER.fullmatch(name)):
         raise _invalid(file, f"{name[:200]!r} is not a file of a bank")
     if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):

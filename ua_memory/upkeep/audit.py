@@ -26,7 +26,7 @@ from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.statements import Progress, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import (
     Fact,
     MentalModel,
@@ -64,7 +64,7 @@ def revisions_of(store: Store, about: str) -> list[Revision]:
     found = target_of(store, about)
     if found.id:
         return _revisions_of_fact(store, found.id, found)
-    if not is_truth(found.path):
+    if not is_memory_file(found.path):
         hint = "use MEMORY.md or a .md file under memory/"
         raise Usage("not a file of the bank", where=about[:200], hint=hint)
     done = store.history.log([found.path])
@@ -108,7 +108,9 @@ def changes(store: Store, revision: str | None = None) -> Iterator[StatementChan
     sha = store.history.resolve(statements.strip_target(revision)) if revision else None
     before = parent(store, sha) if sha else store.history.head()
     paths = store.history.show(sha).paths if sha else store.survey().changed
-    texts = sorted(path for path in paths if path == SETTINGS or (path.endswith(".md") and is_truth(path)))
+    texts = sorted(
+        path for path in paths if path == SETTINGS or (path.endswith(".md") and is_memory_file(path))
+    )
     forgotten = tombstones.read(store)
     for start in range(0, len(texts), FILES_AT_ONCE):
         part = texts[start : start + FILES_AT_ONCE]
@@ -265,7 +267,7 @@ def blame(store: Store, target: str) -> list[BlameLine]:
 
 
 def _blame_target(store: Store, named: statements.Target) -> list[BlameLine]:
-    data = store.truth(named.path)
+    data = store.accepted_bytes(named.path)
     last = data.count(b"\n") + (not data.endswith(b"\n"))
     lines = statements.line_span(named.path, named.span, last) if named.span else None
     return store.history.blame(named.path, data, lines=lines)

@@ -33,7 +33,7 @@ from ua_memory.index.words import is_damaged
 from ua_memory.knowledge.entities import ENTITIES
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import Problem
 from ua_memory.store import pending, swap
 from ua_memory.store.files import searchable_part, unreadable_folders
@@ -139,7 +139,7 @@ def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repos
     had."""
     index = _list_git(store, "ls-files", "--stage", "-z") if store.bank.own else {}
     seen, contents = store.survey(), dict[str, bytes]()
-    disk = {path: entry for path, entry in index.items() if not is_truth(path)}
+    disk = {path: entry for path, entry in index.items() if not is_memory_file(path)}
     for path in {*index, *(file.path for file in seen.files)}:
         file = store.bank.root / path
         with suppress(OSError):

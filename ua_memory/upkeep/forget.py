@@ -160,7 +160,7 @@ def resolve_target(store: Store, given: str) -> list[ForgetTarget]:
             f"{given[:80]!r} is not an id or a line",
             hint="name ^id, PATH:LINE or PATH:FROM-TO, or pass words to --query",
         )
-    return list(_span_targets(named.path, store.truth(named.path), named.span))
+    return list(_span_targets(named.path, store.accepted_bytes(named.path), named.span))
 
 
 def tombstone_id(given: str) -> str:
@@ -915,7 +915,7 @@ class Forgetting(Cleanup):
         refuse_held(self.store.survey().held)
         texts = self._texts()
         for path in {each.place.path for each in chosen} - texts.keys():  # refused a moment ago
-            texts[path] = self.store.truth(path)
+            texts[path] = self.store.accepted_bytes(path)
         by_machine, today = machine_line_check(self.store, texts), self.store.now().date()
         planner = ForgetPlanner(texts, chosen, by_machine, today, take=take, patterns=self.config.redact)
         return planner.plan()

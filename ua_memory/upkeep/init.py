@@ -16,7 +16,7 @@ from ua_memory.errors import CannotWrite, GitFailed, Usage, writing
 from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
 from ua_memory.markdown.lines import insert_after
-from ua_memory.paths import Bank, git_around, is_truth, locate, make_private, without_git
+from ua_memory.paths import Bank, git_around, is_memory_file, locate, make_private, without_git
 from ua_memory.store import files, swap
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
@@ -78,7 +78,7 @@ def init(
 def _restore_deleted(store: Store) -> list[str]:
     """Write the files of a bank again of which none is left, and say so. `git clean` in the repository around
     a bank deletes them all, since that git does not know them."""
-    blobs = {path: name for path, name in store.history.blobs().items() if is_truth(path)}
+    blobs = {path: name for path, name in store.history.blobs().items() if is_memory_file(path)}
     if not blobs or any((store.bank.root / path).exists() for path in blobs):
         return []
     contents = store.history.contents(blobs.values())

@@ -28,7 +28,7 @@ from ua_memory.knowledge.tombstones import PATH, Tombstones, add, parse
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import printer
 from ua_memory.markdown.blocks import BlockShape, scan
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import (
     CoreBlock,
     Entity,
@@ -818,7 +818,7 @@ def plan_forgotten(
         found = replace(found, ours=_plan_side(store, texts, new_there, old, "HEAD"))
     if new_here:
         names = {path: blob for path, blob in history.blobs(rev=other).items()
-                 if is_truth(path) and path.endswith(".md")}  # fmt: skip
+                 if is_memory_file(path) and path.endswith(".md")}  # fmt: skip
         read = history.contents(names.values())
         texts = {path: read[blob] for path, blob in names.items()}
         found = replace(found, theirs=_plan_side(store, texts, new_here, old, other))
@@ -906,7 +906,7 @@ def require_mergeable(history: History, other: str, there: Mapping[str, tuple[st
         what = "the other machine has a symbolic link in the place of memory"
         hint = f"on the machine that made it: {link_fix(path)}; then sync there, and here again"
         raise Conflict(what, where=f"{other[:10]}:{path}", hint=hint)
-    large = (p for p, size in history.sizes(other).items() if is_truth(p) and size > MAX_FILE)
+    large = (p for p, size in history.sizes(other).items() if is_memory_file(p) and size > MAX_FILE)
     if path := next(large, ""):
         hint = "on the machine that made it: split the file, sync; then sync here again"
         raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=f"{other[:10]}:{path}", hint=hint)
@@ -914,7 +914,9 @@ def require_mergeable(history: History, other: str, there: Mapping[str, tuple[st
 
 def find_link(there: Mapping[str, tuple[str, str]]) -> str:
     """The first path among the memory files that is not a regular file; '' for none."""
-    return next((p for p, (mode, _) in there.items() if is_truth(p) and mode[:3] not in ("100", "")), "")
+    return next(
+        (p for p, (mode, _) in there.items() if is_memory_file(p) and mode[:3] not in ("100", "")), ""
+    )
 
 
 def link_fix(path: str) -> str:
@@ -1034,7 +1036,7 @@ def merge_commit(
     here = history.differing(base, head) if head else {}
     require_mergeable(history, other, there)
     lost = plan_forgotten(store, base, other, ours, edited)
-    paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)} | lost.paths)
+    paths = sorted({path for path in (*there, *here, *edited) if is_memory_file(path)} | lost.paths)
     old = history.blobs(paths, rev=base) if base and paths else {}
     new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
     read = history.contents(blob for blob in (*old.values(), *new.values()) if blob)
@@ -1044,7 +1046,7 @@ def merge_commit(
         {path: read[blob] for path, blob in new.items() if blob},
     )
     done = merge_sides(*sides, lost, other, fresh=fresh)
-    return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, lost
+    return done, {path: blob for path, (_, blob) in there.items() if not is_memory_file(path)}, lost
 
 
 def merge_sides(

@@ -16,7 +16,7 @@ from ua_memory.git.history import CommitStamp, History, commit_stamps
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document
-from ua_memory.paths import git_around, is_truth
+from ua_memory.paths import git_around, is_memory_file
 from ua_memory.records import Fact, Tombstone, written_id
 from ua_memory.store import lock, swap
 from ua_memory.store.store import Store
@@ -116,7 +116,7 @@ def forgotten_needles(
     lines: set[bytes] = set()
     for name, kind, data in rewrite.all_objects(history):
         path = paths.get(name, "")
-        if kind == "blob" and (not path or is_truth(path)) and path != tombstones.PATH:
+        if kind == "blob" and (not path or is_memory_file(path)) and path != tombstones.PATH:
             lines.update(data.split(b"\n"))
             if any(mark in data for mark in marks):
                 for record in document.parse(data, path or "memory/unknown.md").statements:
@@ -171,7 +171,7 @@ def remove_from_blob(
 ) -> bytes:
     """An earlier content of a file without some ids, without what cited only them, and with texts masked."""
     marks = [f"^{written_id(block)}".encode() for block in ids]
-    if path != tombstones.PATH and is_truth(path) and any(mark in data for mark in marks):
+    if path != tombstones.PATH and is_memory_file(path) and any(mark in data for mark in marks):
         said = document.parse(data, path).statements
         targets = [ForgetTarget(r.place, r.text, r) for r in said if not _tombstone_ids(r).isdisjoint(ids)]
         past = ForgetPlanner(
@@ -391,7 +391,7 @@ class HistoryPurges:
         rewrite.require_rewritable(store.history)
         paths = rewrite.blob_paths(store.history)
         forgotten = {block: known.by_id[block] for block in chosen}
-        now = {file.path: store.truth(file.path) for file in store.files()}
+        now = {file.path: store.accepted_bytes(file.path) for file in store.files()}
         sure, unknown = forgotten_needles(store.history, paths, forgotten, now, store.config.redact, sought)
         here = set(store.history.blobs().values())
         contents: dict[str, bytes] = {}

@@ -25,7 +25,7 @@ from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.core_proposals import delete_edits
 from ua_memory.knowledge.sessions import SessionFiles
-from ua_memory.paths import is_truth, make_private
+from ua_memory.paths import is_memory_file, make_private
 from ua_memory.reflect.consolidate import CLAIM
 from ua_memory.reflect.decide import Answers
 from ua_memory.retain import ledger
@@ -218,7 +218,7 @@ def all_files(store: Store) -> Iterator[tuple[str, Path]]:
     bank = store.bank
     yield from (("files", file) for file in _walk(bank.root / "memory"))
     for file in sorted(bank.root.iterdir()):
-        ours = is_truth(file.name) or file.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX))
+        ours = is_memory_file(file.name) or file.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX))
         if ours and file.is_file() and not file.is_symlink():
             yield "files", file
     yield from (("extraPaths", Path(path)) for path in OutsideFiles(store).paths())

@@ -18,7 +18,7 @@ from ua_memory.knowledge.entities import ENTITIES, restore_all_names
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_memory_file
 from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
@@ -324,7 +324,7 @@ class BankHistory:
         rows: dict[tuple[str, str], set[int]] = {}
         for each in hunks(store.history, [one.id for one in revisions if 0 < len(one.paths) < MANY_FILES]):
             meant = not about or about.startswith("^") or each.path == about
-            if each.added and meant and is_truth(each.path) and each.path.endswith(".md"):
+            if each.added and meant and is_memory_file(each.path) and each.path.endswith(".md"):
                 lines = range(each.new, each.new + len(each.added))
                 rows.setdefault((each.revision, each.path), set()).update(lines)
         forgotten = tombstones.read(store)
