@@ -83,7 +83,7 @@ def test_a_statement_of_ordinary_words_that_nobody_said_goes_too() -> None:
         [keep("It is a unique and creative solution.", QUOTE), keep("A dream of many children.", QUOTE)]
     )
     assert texts(harvest) == [QUOTE] and len(harvest.refused) == 2
-    assert "hardly a word" in model.told[0] and "its quote is kept already" in model.told[1]
+    assert "too few of its words" in model.told[0] and "its quote is kept already" in model.told[1]
 
 
 def test_an_invented_day_or_name_beside_the_text_counts_as_well() -> None:

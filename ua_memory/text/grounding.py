@@ -1016,7 +1016,7 @@ def disagreement(
     what was only proposed was then agreed to.
     """
     if not is_supported(text, evidence or quotes):
-        return "hardly a word of it was said"
+        return "too few of its words occur in the source"
     return contradiction(text, quotes, evidence, agreed=agreed)
 
 
@@ -1768,7 +1768,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
     turns = [one for one in evidence if any(locate(quote, [one]) is not None for quote in quotes)]
     said = {*_stems(_simplify("\n".join([*quotes, *turns])))}
     if len(aims) > 1 and {*aims}.isdisjoint({*names - _kin_roots(), *said}):
-        return "nobody said that this is what for"
+        return "nobody gave this purpose"
     mine = next(_reason_pairs(_resolve_i(text, ""), names), None)
     if mine is None or not mine[0]:
         return ""
