@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
-from ua_memory.text.names import without_accents
-from ua_memory.text.patterns import data_text
+from ua_memory.text.patterns import data_text, without_accents
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from ua_memory.markdown.fields import read_names, write_link, write_links, write
 from ua_memory.records import Entity, Fact
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
-from ua_memory.text.names import without_accents
-from ua_memory.text.patterns import data_text
+from ua_memory.text.patterns import data_text, without_accents
 
 # -- similarity --------------------------------------------------------------------------------------------
 # Compare two names; nothing is merged here.

@@ -9,7 +9,6 @@ import calendar
 import json
 import re
 import tomllib
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -217,12 +216,6 @@ def _marked_names(text: str) -> Iterator[str]:
             if len(name) > 1 and not _NO_NAME.fullmatch(name) and name not in NO_NAMES:
                 yield name
         rest = pattern.sub(" ", rest)
-
-
-def without_accents(text: str) -> str:
-    if text.isascii():
-        return text
-    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
 
 
 # -- words -------------------------------------------------------------------------------------------------

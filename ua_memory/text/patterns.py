@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -76,3 +77,10 @@ def data_text(name: str) -> str:
     """The text of a file in `ua_memory/data/`."""
     with open(os.path.join(_DATA, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
         return file.read()
+
+
+def without_accents(text: str) -> str:
+    """A text without its accents, as FTS5 reads it."""
+    if text.isascii():
+        return text
+    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
