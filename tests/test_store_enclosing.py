@@ -355,3 +355,27 @@ def test_commands_of_theirs_while_we_write(tmp_path: Path) -> None:
     assert {r.author for r in store.history.log([DAY])} == {"ua-memory"}
     store.history.mend_index()
     assert DAY not in git(root, "status", "--porcelain")
+
+
+def test_their_checkout_and_stash_drop_no_fact(tmp_path: Path) -> None:
+    top = repository(tmp_path / "code")
+    bank.init(top / "mem", clock)
+    store = open_again(top / "mem")
+    old = "2001-01-01T00:00:00Z"  # their commit is older than our revisions
+    insert(store, "one")
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "bank", env={"GIT_COMMITTER_DATE": old})
+    insert(store, "two")
+    for _ in range(2):
+        git(top, "stash", "-q")
+        assert on_disk(store) == ["one"]
+        assert store.adopt(quiet=30).notes == (f"{DAY} had the content of HEAD in {top}; restored",)
+        assert on_disk(store) == ["one", "two"]
+        git(top, "stash", "drop", "-q")
+    write(store, DAY, (store.bank.root / DAY).read_text().replace("- two", "- 2"))
+    store.adopt()
+    text = (store.bank.root / DAY).read_text()
+    write(store, DAY, "".join(line for line in text.splitlines(True) if "- one" not in line))
+    git(top, "commit", "-qam", "by hand", env={"GIT_COMMITTER_DATE": "2090-01-01T00:00:00Z"})
+    store.adopt()
+    assert on_disk(store) == ["2"], "what they took away before they committed it stays away"

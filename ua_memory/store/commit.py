@@ -126,8 +126,8 @@ def put_back_notes(draft: Draft) -> list[str]:
     notes = [_put_back_note(t) for t in draft.touched.values() if t.is_stale]
     for t in draft.touched.values():
         if t.other_branch:
-            name = t.other_branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
-            notes.append(f"{t.path} had the content of branch {name}; restored from this one")
+            name = t.other_branch.replace("refs/heads/", "branch ").replace("refs/remotes/", "branch ")
+            notes.append(f"{t.path} had the content of {name}; restored")
         if t.forgotten:
             named = ", ".join(f"^{block}" for block in t.forgotten)
             notes.append(f"{t.path} was saved with forgotten text, which was removed: {named}")

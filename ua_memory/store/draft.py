@@ -319,7 +319,10 @@ class EditInspector:
         ''."""
         with contextlib.suppress(GitFailed):
             blob = None if disk is None else blob_id(disk)
-            return self._other_branches.has(path, blob, new=in_head is None)
+            if found := self._other_branches.has(path, blob, new=in_head is None):
+                return found
+            if blob and in_head and sum(saves.lost_records({path: Edit(path, in_head, disk)}).values()):
+                return self._other_branches.checked_out_around(path, blob)
         return ""
 
     @synchronized
@@ -332,7 +335,8 @@ class EditInspector:
 
     @synchronized
     def is_stale(self, path: str) -> bool:
-        """Whether the file on disk is a stale save. The answer is cached until the edit is committed.
+        """Whether the file on disk is a stale save, or what the repository around the bank has checked out.
+        The answer is cached until the edit is committed.
 
         The bank's lock is not held, so it is cached only if file and HEAD are still those that were compared.
         """
@@ -347,11 +351,12 @@ class EditInspector:
             return known[2]
         self.read_position()
         found = self.inspect(path, {}, adopting=True)
+        lacks = found.is_stale or bool(found.other_branch and not self._history.own)
         if found.disk == bytes_on_disk(self._root / path) and self._history.head() == head:
-            self._stale[path] = head, found.disk, found.is_stale
-            if found.disk is not None and not found.is_stale:
+            self._stale[path] = head, found.disk, lacks
+            if found.disk is not None and not lacks:
                 self._record_seen(path, found.disk, head)
-        return found.is_stale
+        return lacks
 
     def _record_seen(self, path: str, disk: bytes, head: str | None) -> None:
         """Store the content of a hand edit that is not committed yet, in case a stale save overwrites it.
