@@ -62,12 +62,20 @@ def test_a_file_that_was_deleted_by_hand_just_now(there: Bank) -> None:
     two = there.insert("two")
     there.path("memory/n.md").unlink()
     there.write("- half a sent", "memory/half.md")  # an edit that may go on
-    plan = BankHistory(there.store, "test").plan_undo()
-    assert plan.revision.subject == "edit: delete memory/n.md"
+    plan = planned(there)
+    assert (plan.op, [one.path for one in plan.changes]) == ("edit", ["memory/n.md"])
     back(there)
     assert there.bytes("memory/n.md") == b"- a note\n" and facts(there) == ["two"]
     assert there.bytes("memory/half.md") == b"- half a sent"
     assert back(there).revision.id == two.result.revision
+
+
+def test_a_file_that_was_renamed_just_now(there: Bank) -> None:
+    there.write("- a note\n", "memory/n.md")
+    there.store.adopt()
+    there.path("memory/n.md").rename(there.path("memory/m.md"))
+    back(there)
+    assert there.bytes("memory/n.md") == b"- a note\n" and not there.path("memory/m.md").exists()
 
 
 def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:
@@ -76,6 +84,7 @@ def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:
     line = next(line for line in there.bytes().splitlines(True) if b"two" in line)
     there.path(DAY).write_bytes(there.bytes().replace(line, b""))
     there.write(line, "memory/n.md")
+    there.write("- half a sent", "memory/half.md")  # not this revision's
     three = there.insert("three")
     (edit,) = [one for one in there.store.history.log(limit=2) if one.id != three.result.revision]
     assert edit.subject == "edit: 2 files" and set(edit.paths) == {DAY, "memory/n.md"}

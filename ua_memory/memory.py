@@ -213,7 +213,7 @@ class Memory:
             first, *last = points = [
                 fields.local_time(one, self.store.config.zone) for one in when.split("/")
             ]
-            if last and last[0] < first[: len(last[0])]:
+            if last and last[0].replace(" ", "T") < first.replace(" ", "T")[: len(last[0])]:
                 raise Usage("the span ends before it begins", where=when, hint=f"use {last[0]}/{first}")
             return "/".join(points)
         from ua_memory.text import dates

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Any
@@ -65,7 +66,9 @@ def local_time(point: str, zone: tzinfo | None) -> str:
     """A day, month or year as it is; a time with an offset as that of a zone, to the second at most."""
     if "T" not in point.replace(" ", "T") or (given := datetime.fromisoformat(point)).tzinfo is None:
         return point
-    return f"{given.astimezone(zone):%Y-%m-%dT%H:%M:%S}".removesuffix(":00")
+    with suppress(OverflowError):  # the year 0 or 10000
+        return f"{given.astimezone(zone):%Y-%m-%dT%H:%M:%S}".removesuffix(":00")
+    return point
 
 
 def read_time(value: str) -> str:

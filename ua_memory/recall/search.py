@@ -515,24 +515,38 @@ KNOWN_ROLE = 0.8
 
 
 def _first_about(name: str, answer: SearchResult, who: Hit) -> Hit | None:
-    """The first hit with a name, besides the one that gave it."""
+    """The first hit with a name, or with it but for its last word, besides the one that gave it."""
+    short = (name.rpartition(" ")[0] or name).casefold()
     for hit in answer.hits:
         named = (hit.item.text, hit.item.heading, *hit.item.entities)
-        if hit.item.key != who.item.key and any(name.casefold() in one.casefold() for one in named):
+        if hit.item.key != who.item.key and any(short in one.casefold() for one in named):
             return hit
     return None
 
 
+_HOLDS = re.compile(
+    r"[\s,:(–-]*(?:(?:is|called|named|the|our|my|his|her|their|now|new|current)[\s,:]+)*", re.IGNORECASE
+)
+"""What may stand between a name and a role: nothing that somebody does, nor "was" or "a"."""
+
+
 def _candidate_names(hit: Hit, query: str, role: str) -> list[str]:
     """The names, not in the query, that a hit may give to whom it describes: its note's title, and names in
-    it, the nearest to a role first."""
+    it; of a text with the `role` those that it says have it, else the one it begins with."""
     title, text = hit.item.heading.partition(" > ")[0].partition(" (")[0], hit.item.text.casefold()
     own = list(dict.fromkeys((*hit.item.entities, *entities(hit.item.text))))
     if role:
-        at = max(text.find(role.casefold()), 0)
-        own.sort(key=lambda name: abs(text.find(name.casefold()) - at))
+        own = [name for name in own if _has_role(text, name.casefold(), role.casefold())]
     every = dict.fromkeys((*([title] if title and hit.item.record == "passage" else ()), *own))
     return [name for name in every if name.casefold() not in query.casefold()][:DESCRIBED_NAMES]
+
+
+def _has_role(text: str, name: str, role: str) -> bool:
+    at, place = text.find(name), text.find(role)
+    if place < 0 or at < 0:
+        return at == 0
+    gap = text[at + len(name) : place] if at < place else text[place + len(role) : at]
+    return _HOLDS.fullmatch(gap) is not None
 
 
 def _query_dates(

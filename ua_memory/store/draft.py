@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import threading
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -237,14 +238,15 @@ deletion."""
 
 def _has_conflict(data: bytes | None) -> bool:
     """Whether a text has git's conflict markers, which are no memory, but in a code fence are."""
-    start = re.search(rb"^<{7} ", data or b"", re.MULTILINE)
-    if (
-        data is None
-        or start is None
-        or len(re.findall(rb"^\s*(?:```|~~~)", data[: start.start()], re.MULTILINE)) % 2
-    ):
-        return False
-    return all(re.search(mark, data[start.end() :], re.MULTILINE) for mark in (rb"^={7}\r?$", rb"^>{7} "))
+    fence, marks = b"", [b"<<<<<<< ", b"=======", b">>>>>>> "]
+    for line in (data or b"").splitlines():
+        if found := re.match(rb"\s*(`{3,}|~{3,})", line):
+            fence = b"" if fence and found[1].startswith(fence) else fence or found[1]
+        elif not fence and line.removeprefix(BOM_UTF8).startswith(marks[0]):
+            marks.pop(0)
+            if not marks:
+                return True
+    return False
 
 
 class EditInspector:
@@ -441,7 +443,7 @@ class EditInspector:
             if not accept:
                 over_seen = None if alone else self._stale_against_seen(edit)
                 stale = over_seen or saves.detect_stale(edit, self._file_history(path), intermediate)
-                if stale and not alone and self._are_moved(path, [row.name for row in stale.restored]):
+                if stale and not alone and self._has_moved(path, [row.name for row in stale.restored]):
                     stale = None
             start = stale.merged if stale else disk
             forgotten = self._forgotten_ids(edit) if disk else forgotten
@@ -455,11 +457,11 @@ class EditInspector:
         held = bool(saves.paths_to_hold({path: edit}, self._few)) if alone else self._is_held(edit)
         return TouchedFile(path, disk, in_head, disk, held=held and not accept)
 
-    def _are_moved(self, path: str, names: Sequence[str]) -> bool:
-        """Whether all these facts, that a save lacks, are in other files that the person has edited."""
-        others = (other for other in self._survey().changed if other != path)
-        there = {key for other in others for key in saves.by_key(read(self._root / other), other)}
-        return bool(names) and all(name[:1] == "^" and ("id", name[1:]) in there for name in names)
+    def _has_moved(self, path: str, names: Sequence[str]) -> bool:
+        """Whether a fact that a save lacks is in another file: no old buffer knew where it would be moved."""
+        ids = b"|".join(re.escape(name.encode()) for name in names if name.startswith("^"))
+        others = (self._root / stat.path for stat in self._survey().files if stat.path != path)
+        return bool(ids) and any(re.search(rb"(?m) (?:%b)\s*$" % ids, read(file) or b"") for file in others)
 
     def _forgotten_ids(self, edit: Edit) -> frozenset[str]:
         """The forgotten ids that a save has again. A person who wants such a statement back undoes the

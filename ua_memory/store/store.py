@@ -6,7 +6,7 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -19,7 +19,7 @@ from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
-from ua_memory.store import pending, swap
+from ua_memory.store import pending, saves, swap
 from ua_memory.store.commit import (
     WriteContext,
     remove_leftovers,
@@ -133,18 +133,26 @@ class Store:
             yield draft
             if draft.trial:
                 return
-            if any(touched.disk != touched.in_head for touched in draft.touched.values()):
-                self._read_other_edits(draft)
+            self._read_moved(draft)
             draft.result = self._publish(draft, request)
         self.tidy()
 
-    def _read_other_edits(self, draft: Draft) -> None:
-        """Read all edited files, so that one commit has all that the person did: text moved from one file to
-        another would otherwise be in both after an undo, or in neither."""
+    def _read_moved(self, draft: Draft) -> None:
+        """If the person has moved facts between a file of this revision and others, read these, too: in
+        commits of their own the facts would be in both files after an undo, or in neither."""
+
+        def changed(path: str, old: bytes | None, new: bytes | None) -> Set[saves.Key]:
+            return saves.by_key(old, path).keys() ^ saves.by_key(new, path).keys()
+
+        edited = [one for one in draft.touched.values() if one.in_head != one.disk]
+        moved = {key for one in edited for key in changed(one.path, one.in_head, one.disk)}
+        if not moved:
+            return
         seen = self.survey()
         for path in sorted(seen.changed.keys() - seen.held.keys() - draft.touched.keys()):
             with contextlib.suppress(UaMemoryError):  # an edit that cannot be read is not this revision's
-                if not (self.bank.root / path).is_symlink() and not self._inspector.is_of_other_branch(path):
+                old, new = self.history.read("HEAD", path), read(confined(self.bank.root, path))
+                if changed(path, old, new) & moved and not self._inspector.is_of_other_branch(path):
                     draft.read(path)
 
     def adopt(

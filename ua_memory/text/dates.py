@@ -828,11 +828,12 @@ def parse_when(text: str, now: datetime) -> str:
     """The days of a text in the format of a fact's `when:`: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
     at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
     ValueError."""
-    text = re.sub(r"\b(?:at )?noon\b", "12:00", re.sub(r"\b(?:at )?midnight\b", "00:00", text))
+    for word, clock_time in (("noon", "12:00"), ("midnight", "00:00")):
+        text = re.sub(rf"\b(?:at )?(?:12(?::00)? )?{word}\b", clock_time, text, flags=re.IGNORECASE)
     found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]
     clock = found[-1] if found else None
     rest = text[: clock.start()] + text[clock.end() :] if clock else text
-    first, last = parse_days(rest.strip() or "today", now)
+    first, last = parse_days(rest.strip() or ("today" if clock else ""), now)
     if first is None or last is None or (clock and first != last) or re.search(r"\d:\d", rest):
         raise ValueError(text)
     if clock:

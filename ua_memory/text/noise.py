@@ -89,7 +89,7 @@ _DESCRIPTION = late(
     re.IGNORECASE,
 )
 _NAMED_ROLE = late(
-    rf"\b(?:(?:the|my|our|his|her|their)\s+|(?=\w+['’]s\s))"
+    rf"\b(?:(?:the|my|our|his|her|their)\s+|(?<![\w-])(?=\w+['’]s\s))"
     rf"(?P<clause>(?:[\w'’-]+\s+){{0,2}}{_ROLE})(?:['’]s)?(?P<after>\b.*?)[?!.\s]*$",
     re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ from ua_memory.errors import CannotWrite, GitFailed, Usage, writing
 from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
 from ua_memory.markdown.lines import insert_after
-from ua_memory.paths import Bank, git_around, is_memory_file, locate, make_private, without_git
+from ua_memory.paths import Bank, confined, git_around, is_memory_file, locate, make_private, without_git
 from ua_memory.store import files, swap
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
@@ -83,7 +83,7 @@ def _restore_deleted(store: Store) -> list[str]:
         return []
     contents = store.history.contents(blobs.values())
     for path, name in blobs.items():
-        with writing(file := store.bank.root / path):
+        with writing(file := confined(store.bank.root, path)):
             file.parent.mkdir(parents=True, exist_ok=True)
             swap.write_new(file, contents[name])
     return [f"restored {counted(len(blobs), 'file')} of this bank from its history: they had been deleted"]

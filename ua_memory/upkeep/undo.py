@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +24,7 @@ from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.merge3 import LineConflict, merge
+from ua_memory.store.scan import bytes_on_disk
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
@@ -55,7 +57,7 @@ class ConflictSides:
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
     """What an undo of `revision` would change in the present files, or the `conflicts` that prevent it.
-    `op` is undo, redo or restore."""
+    `op` is undo, redo, restore, or edit: of hand edits that undo commits first."""
 
     op: str
     revision: Revision
@@ -69,12 +71,8 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
     store.require_settled()
     if revision is not None:
         return store.history.show(statements.strip_target(revision))
-    if op == "undo":
-        # The newest change may be a hand edit: one that is finished, as a deleted file is at once.
-        store.adopt(path for path in store.survey().changed if not (store.bank.root / path).exists())
-        store.adopt(quiet=store.config.quiet_seconds)
-        if store.survey().held:
-            return None
+    if op == "undo" and store.survey().held:
+        return None
     settled = store.history.undone_revisions()
     for done in store.history.revisions():
         did = done.trailer("Memory-Op")
@@ -84,6 +82,19 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
         if fits and done.id not in settled:
             return done
     raise NotFound(f"nothing to {op}", hint="ua-memory log")
+
+
+def _finished_edits(store: Store) -> list[str]:
+    """Files with hand edits that nobody is still at: those deleted, what they were renamed to, and those left
+    alone for `quiet_seconds`. None if others are held."""
+    seen, root = store.survey(), store.bank.root
+    edited = {} if seen.held else seen.changed  # what is held comes first
+    gone = {path: store.history.read("HEAD", path) for path in edited if not (root / path).exists()}
+    quiet = time.time_ns() - int(store.config.quiet_seconds * 1e9)
+    return [
+        path for path, when in edited.items()
+        if path in gone or when < quiet or (gone and store.read(path) in gone.values())
+    ]  # fmt: skip
 
 
 def _draft_undo(store: Store, draft: Draft, done: Revision | None) -> Sequence[tuple[str, LineConflict]]:
@@ -367,7 +378,12 @@ class BankHistory:
 
     def _plan(self, op: str, revision: str | None = None) -> UndoPlan:
         """Conflicts of lines are part of the plan; other refusals are raised."""
-        store, done = self._store, _find_revision(self._store, op, revision)
+        store = self._store
+        if op == "undo" and revision is None and (edits := _finished_edits(store)):
+            both = [(p, bytes_on_disk(store.bank.root / p), store.history.read("HEAD", p)) for p in edits]
+            taken = [one for sides in both for one in audit.file_changes(*sides, store.redacted)]
+            return UndoPlan("edit", store.history.show("HEAD"), tuple(taken))
+        done = _find_revision(store, op, revision)
         with store.revision(op if done else "restore", door=self._door) as draft:
             draft.trial = True
             clashes = _draft_undo(store, draft, done)
@@ -394,6 +410,8 @@ class BankHistory:
         return self._undo("redo", by_person=by_person)
 
     def _undo(self, op: str, revision: str | None = None, *, by_person: bool) -> UndoResult:
+        if op == "undo" and revision is None:
+            self._store.adopt(_finished_edits(self._store))
         done = _find_revision(self._store, op, revision)
         newest = done or self._store.history.show("HEAD")
         op = op if done else "restore"

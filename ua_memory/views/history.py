@@ -594,6 +594,8 @@ def show_undo_plan(screen: Screen, plan: UndoPlan, said: str) -> None:
     log."""
     if plan.op == "restore":
         screen.line("Would restore what had disappeared:")
+    elif plan.op == "edit":
+        screen.line("Would take back hand edits that are not committed yet:")
     else:
         screen.line(f"Would {plan.op} ", (plan.revision.id[:7], "rev"), f" ({said})")
     for one in plan.changes:
