@@ -37,7 +37,6 @@ from ua_memory.git.process import (
 )
 from ua_memory.git.remotes import Remotes
 from ua_memory.git.repository import MACHINE, NOBODY, BlameLine, Commit, Repository, Revision, blob_id, is_id
-from ua_memory.paths import git_around
 
 # -- concurrent git commands -------------------------------------------------------------------------------
 # Noticing a checkout, merge, reset or stash that somebody runs in a bank that is a repository of its own.
@@ -167,18 +166,15 @@ class OtherBranches:
     def checked_out_around(self, path: str, blob: str) -> str:
         """The repository around the bank, if its checkout or stash has written this content: its HEAD has it,
         and is older than our newest revision of the file; else ''."""
-        place = None if self.repo.own else git_around(self.repo.root)
-        if place is None:
+        theirs = self.repo.around()
+        if theirs is None:
             return ""
-        theirs = Repository(place.git_dir, place.top, own=True)
-        inner = (self.repo.root.relative_to(place.top) / path).as_posix()
+        inner = (self.repo.root.relative_to(theirs.root) / path).as_posix()
         with contextlib.suppress(GitFailed):
             if theirs.run("rev-parse", "--quiet", "--verify", f"HEAD:{inner}").decode().strip() == blob:
-                made, ours = (
-                    theirs.run("log", "-1", "--format=%ct"),
-                    self.repo.run("log", "-1", "--format=%ct", "--", path),
-                )
-                return f"HEAD in {place.top}" if int(made) < int(ours or 0) else ""
+                made = theirs.run("log", "-1", "--format=%ct")
+                ours = self.repo.run("log", "-1", "--format=%ct", "--", path)
+                return f"HEAD in {theirs.root}" if int(made) < int(ours or 0) else ""
         return ""
 
     def _is_left_by_switch(self, path: str, blob: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, writing
 from ua_memory.git.process import OBJECT_ID, Process, read_text
-from ua_memory.paths import is_memory_file, make_private, sync_path
+from ua_memory.paths import git_around, is_memory_file, make_private, sync_path
 
 # -- revisions ---------------------------------------------------------------------------------------------
 # Commits, revisions and blame as values, and git's formats for them.
@@ -410,6 +410,11 @@ class Repository(Process):
     def exists(self) -> bool:
         """Whether the repository was created completely."""
         return (self.git_dir / "HEAD").is_file() and (self.shared / "objects").is_dir()
+
+    def around(self) -> Repository | None:
+        """The repository that the bank lies in, if it has no repository of its own."""
+        place = None if self.own else git_around(self.root)
+        return Repository(place.git_dir, place.top, own=True) if place else None
 
     def create(self) -> None:
         """Create the git directory, or the bank's own repository, unless it exists."""

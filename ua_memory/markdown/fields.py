@@ -64,7 +64,7 @@ def _is_point(text: str) -> bool:
 
 def local_time(point: str, zone: tzinfo | None) -> str:
     """A day, month or year as it is; a time with an offset as that of a zone, to the second at most."""
-    if "T" not in point.replace(" ", "T") or (given := datetime.fromisoformat(point)).tzinfo is None:
+    if len(point) <= len("2026-11-19") or (given := datetime.fromisoformat(point)).tzinfo is None:
         return point
     with suppress(OverflowError):  # the year 0 or 10000
         return f"{given.astimezone(zone):%Y-%m-%dT%H:%M:%S}".removesuffix(":00")

@@ -16,7 +16,7 @@ from ua_memory.git.history import CommitStamp, History, commit_stamps
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document
-from ua_memory.paths import git_around, is_memory_file
+from ua_memory.paths import is_memory_file
 from ua_memory.records import Fact, Tombstone, written_id
 from ua_memory.store import lock, swap
 from ua_memory.store.store import Store
@@ -87,12 +87,12 @@ class Unfinished:
 
 def _enclosing_repository(store: Store) -> str:
     """The repository around the bank, if it has committed a file of the bank; else ''."""
-    place = None if store.bank.own else git_around(store.bank.root)
-    if place is None:
+    theirs = store.history.around()
+    if theirs is None:
         return ""
-    theirs, here = History(place.git_dir, place.top, own=True), store.bank.root.relative_to(place.top)
+    here = store.bank.root.relative_to(theirs.root)
     paths = [(here / name).as_posix() for name in (*CORE_NAMES, LOGS)]
-    return str(place.top) if theirs.run("rev-list", "--all", "-1", "--", *paths) else ""
+    return str(theirs.root) if theirs.run("rev-list", "--all", "-1", "--", *paths) else ""
 
 
 def _still_in_file(place: str) -> StillThere:
