@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ua_memory.index.terms import Query
     from ua_memory.knowledge.statements import Excerpt
     from ua_memory.store.store import Store
+    from ua_memory.text.noise import Description
 
 
 # -- snippets ----------------------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def search_many(
         run = _Search(index, report, limit, min_score, where, depth, whole_days=whole_days, typed=by_words)
         answers: list[SearchResult] = []
         for part in parts:
-            answers += run.answers(part, begun)
+            answers += map(run.resolve, part, run.answers(part, begun))
             begun = []
         return answers
 
@@ -285,13 +286,11 @@ class _Search:
         where: Filters,
         depth: int,
         *,
-        two_steps: bool = True,
         whole_days: bool = False,
         typed: bool = False,
     ) -> None:
-        self.typed = typed
         self.index, self.semantic, self.present = index, report.semantic, CurrentFiles(index.files)
-        self.report, self.two_steps, self.whole_days = report, two_steps, whole_days
+        self.report, self.whole_days, self.typed = report, whole_days, typed
         self.limit, self.min_score, self.where, self.depth = limit, min_score, where, depth
         left = (("files", report.left_files), ("texts", report.left_texts))
         self.left = {name: count for name, count in left if count}
@@ -302,16 +301,13 @@ class _Search:
 
     def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[SearchResult]:
         """A result for each query. Words are searched while the model embeds."""
-        return [
-            self._resolve_description(one.text, self._result(one, self._candidates(one)))
-            for one in self._prepare(queries, begun)
-        ]
+        return [self._result(one, self._candidates(one)) for one in self._prepare(queries, begun)]
 
     def trace(self, text: str, item: IndexItem | None) -> SearchTrace:
         """The answer to one query, and what became of an item in it."""
         (one,) = self._prepare([text], [])
         candidates = self._candidates(one)
-        answer = self._resolve_description(text, self._result(one, candidates))
+        answer = self.resolve(text, self._result(one, candidates))
         return _SearchTracer(self, one.prepared, candidates, answer).trace(item)
 
     def _prepare(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[_SearchInput]:
@@ -329,50 +325,61 @@ class _Search:
             for n, (text, one) in enumerate(zip(queries, prepared, strict=True))
         ]
 
-    def _resolve_description(self, text: str, direct: SearchResult) -> SearchResult:
-        """For a query about somebody it describes instead of naming: search for who that is, then with the
-        name. The answer comes first, then the hit with the name, then the hits of the direct search. For a
-        role ("our cellist") this is done only if the direct search finds no more than who that is."""
+    def resolve(self, text: str, direct: SearchResult) -> SearchResult:
+        """The answer to a query, given that of a direct search: who describes somebody instead of naming them
+        ("the man who fell") is searched for first, then what is asked of that name."""
         asked = clean(text)
-        short = self.two_steps and len(asked) <= LONGEST_DESCRIBED
-        described = noise.find_description(asked) if short else None
+        described = noise.find_description(asked) if len(asked) <= LONGEST_DESCRIBED else None
         if described is None:
             return direct
-        steps, is_role = self._lookup(DESCRIBED_HITS), "after" in described.groupdict()
-        if is_role and not noise.asks_more(described):
+        if described.after is not None:
+            return self._resolve_role(text, described, direct) if noise.asks_more(described) else direct
+        hits = self._lookup(DESCRIBED_HITS, [described.clause])[0].hits
+        least = EVENT_SHARE * hits[0].match if hits else 0.0
+        who = [hit for hit in hits if hit.match >= least and not noise.is_question(hit.item.text)]
+        found = self._find_about(text, described, who, ANSWERED)
+        return self._joined(direct, *found) if found else direct
+
+    def _resolve_role(self, text: str, role: Description, direct: SearchResult) -> SearchResult:
+        """The same for a role ("our cellist"), only if a direct search finds no more than who has it. What is
+        found comes second if it is no answer, or a worse one."""
+        hits = self._lookup(DESCRIBED_HITS, [role.clause])[0].hits
+        who = [hit for hit in hits if hit.match >= KNOWN_ROLE and not noise.is_question(hit.item.text)]
+        if direct.answered and direct.hits[0].item.key not in {hit.item.key for hit in who}:
             return direct
-        hits = steps.answers([described["clause"]], [])[0].hits
-        known = KNOWN_ROLE if is_role else EVENT_SHARE * hits[0].match if hits else 0.0
-        who = [hit for hit in hits if hit.match >= known and not noise.is_question(hit.item.text)]
-        if is_role and direct.answered and direct.hits[0].item.key not in {hit.item.key for hit in who}:
+        found = self._find_about(text, role, who, self.min_score)
+        if not found:
             return direct
-        role = described["clause"].split()[-1] if is_role else ""
-        tried = [(hit, name) for hit in who for name in _candidate_names(hit, text, role)]
-        queries = [noise.replace_description(described, name, hit.item.text) for hit, name in tried]
-        least = self.min_score if is_role else ANSWERED
+        best = direct.hits[0] if direct.hits else found[0]
+        if found[0].score < max(ANSWERED, best.score if direct.answered else 0):
+            found = best if direct.answered else replace(found[1], score=best.score), found[0]
+        return self._joined(direct, *found)
+
+    def _find_about(self, text: str, asked: Description, who: list[Hit], least: float) -> tuple[Hit, ...]:
+        """The best hit, of at least a score, about a name in the texts that may say `who` is described, and
+        the one of these with the name."""
+        named = [(hit, name) for hit in who for name in _candidate_names(hit, text, asked)]
+        queries = [noise.replace_description(asked, name, hit.item.text) for hit, name in named]
         found = [
             (about, hit)
-            for (hit, name), answer in zip(tried, steps.answers(queries, []), strict=True)
-            if (about := _first_about(name, answer, hit)) and about.score >= least
+            for (hit, name), answer in zip(named, self._lookup(DESCRIBED_HITS, queries), strict=True)
+            for about in answer.hits
+            if about.score >= least and about.item.key != hit.item.key and _is_about(about, name)
         ]
-        return self._joined(direct, *max(found, key=lambda pair: pair[0].score), is_role) if found else direct
+        return max(found, key=lambda pair: pair[0].score, default=())
 
-    def _joined(self, direct: SearchResult, about: Hit, who: Hit, is_role: bool) -> SearchResult:
-        """The hits of a direct search with the two that say who is described and something about him: before
-        them if the latter is an answer, of a role a better one, else it is the second."""
-        best = direct.hits[0] if direct.hits else about
-        if about.score >= max(ANSWERED, best.score if is_role and direct.answered else 0):
-            first = (about, who)
-        else:
-            first = (best if direct.answered else replace(who, score=best.score), about)
-        rest = [hit for hit in direct.hits if hit.item.key not in {one.item.key for one in first}]
-        scores = itertools.accumulate((hit.score for hit in (*first, *rest)), min)
-        hits = [replace(hit, score=score) for hit, score in zip((*first, *rest), scores, strict=True)]
-        return replace(direct, hits=tuple(hits[: self.limit]), answered=hits[0].score >= ANSWERED)
+    def _joined(self, direct: SearchResult, *first: Hit) -> SearchResult:
+        """The hits of a direct search after these."""
+        every = (*first, *(hit for hit in direct.hits if all(hit.item.key != one.item.key for one in first)))
+        scores = itertools.accumulate((hit.score for hit in every), min)
+        hits = tuple(replace(hit, score=score) for hit, score in zip(every, scores, strict=True))
+        return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWERED)
 
-    def _lookup(self, limit: int) -> _Search:
-        """An intermediate search, as part of this one."""
-        return _Search(self.index, self.report, limit, 0.0, self.where, self.depth, two_steps=False)
+    def _lookup(self, limit: int, queries: Sequence[str]) -> list[SearchResult]:
+        """The answers of an intermediate search, as part of this one."""
+        steps = _Search(self.index, self.report, limit, 0.0, self.where, self.depth)
+        steps.present = self.present
+        return steps.answers(queries, [])
 
     def _preload(self, embedded: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
         """Read the files of the keyword hits, which will probably be shown, until the query is embedded."""
@@ -406,7 +413,7 @@ class _Search:
         event = dates.timing_event(clean(text))
         if event is None:
             return None, []
-        found = self._lookup(EVENT_HITS).answers([event.phrase], [])[0]
+        found = self._lookup(EVENT_HITS, [event.phrase])[0]
         hit = event_hit(event.phrase, found.hits) if found.answered else None
         if hit is None:
             return None, []
@@ -514,14 +521,10 @@ KNOWN_ROLE = 0.8
 """The minimum match of a text that says who has a role."""
 
 
-def _first_about(name: str, answer: SearchResult, who: Hit) -> Hit | None:
-    """The first hit with a name, or with it but for its last word, besides the one that gave it."""
+def _is_about(hit: Hit, name: str) -> bool:
+    """Whether a hit contains a name, or it but for its last word."""
     short = (name.rpartition(" ")[0] or name).casefold()
-    for hit in answer.hits:
-        named = (hit.item.text, hit.item.heading, *hit.item.entities)
-        if hit.item.key != who.item.key and any(short in one.casefold() for one in named):
-            return hit
-    return None
+    return any(short in one.casefold() for one in (hit.item.text, hit.item.heading, *hit.item.entities))
 
 
 _HOLDS = re.compile(
@@ -530,18 +533,19 @@ _HOLDS = re.compile(
 """What may stand between a name and a role: nothing that somebody does, nor "was" or "a"."""
 
 
-def _candidate_names(hit: Hit, query: str, role: str) -> list[str]:
+def _candidate_names(hit: Hit, query: str, described: Description) -> list[str]:
     """The names, not in the query, that a hit may give to whom it describes: its note's title, and names in
-    it; of a text with the `role` those that it says have it, else the one it begins with."""
+    it; for a role those that its text says have it, else the one it begins with."""
     title, text = hit.item.heading.partition(" > ")[0].partition(" (")[0], hit.item.text.casefold()
     own = list(dict.fromkeys((*hit.item.entities, *entities(hit.item.text))))
-    if role:
-        own = [name for name in own if _has_role(text, name.casefold(), role.casefold())]
+    if described.after is not None:
+        own = [name for name in own if _has_role(text, name.casefold(), described.clause.casefold())]
     every = dict.fromkeys((*([title] if title and hit.item.record == "passage" else ()), *own))
     return [name for name in every if name.casefold() not in query.casefold()][:DESCRIBED_NAMES]
 
 
 def _has_role(text: str, name: str, role: str) -> bool:
+    role = role.split()[-1]
     at, place = text.find(name), text.find(role)
     if place < 0 or at < 0:
         return at == 0

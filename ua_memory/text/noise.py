@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import namedtuple
 
 from ua_memory.text.patterns import late
 
@@ -106,25 +107,29 @@ def is_question(prompt: str) -> bool:
     return _QUESTION.search(prompt) is not None
 
 
-def find_description(query: str) -> re.Match[str] | None:
-    """The part of a query that describes somebody instead of naming them. `clause` is the description; of a
-    role there is `after`, too: what follows it."""
-    return _DESCRIPTION.search(query) or _NAMED_ROLE.search(query)
+Description = namedtuple("Description", ("before", "clause", "after"))
+"""The `clause` or role by which a query describes somebody instead of naming them, with what stands `before`
+it; `after` is what follows a role, None of a clause."""
 
 
-def asks_more(described: re.Match[str]) -> bool:
-    """Whether a query asks for more than who somebody is."""
-    rest = described.string[: described.start()] + described["after"]
-    return not all(_ASKS_WHO.fullmatch(word) for word in re.findall(r"\w+", rest))
+def find_description(query: str) -> Description | None:
+    """How a query describes somebody."""
+    found = _DESCRIPTION.search(query) or _NAMED_ROLE.search(query)
+    return found and Description(query[: found.start()], found["clause"], found.groupdict().get("after"))
 
 
-def replace_description(described: re.Match[str], name: str, found: str) -> str:
+def asks_more(role: Description) -> bool:
+    """Whether a query asks for more than who has a role."""
+    return not all(_ASKS_WHO.fullmatch(word) for word in re.findall(r"\w+", role.before + role.after))
+
+
+def replace_description(described: Description, name: str, found: str) -> str:
     """A query with a name in place of a description. The last words of a clause that are not in the text that
     was `found` for it are part of the question: "allergic to" in "what is the man who fell allergic to"."""
-    before, after = described.string[: described.start()], described.groupdict().get("after")
+    before, clause, after = described
     if after is not None:
         return " ".join([*before.split(), name, *after.split()])
-    text, words = found.casefold(), described["clause"].split()
+    text, words = found.casefold(), clause.split()
     known = [n for n, word in enumerate(words) if len(word) > 2 and _stem(word) in text]
     rest = words[known[-1] + 1 :] if known else words
     if not known or (rest and _BESIDES.match(rest[0])):
