@@ -221,6 +221,7 @@ def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(in
         ("who is our cellist", "Salvador is our cellist.", ""),
         ("what does the painter charge", "The painter Otto charges 30 euros an hour.", ""),
         ("where does the tutor live", "The tutor wrote to Nils.", ""),
+        ("where does our treasurer live", "Ann lives in Husum.", "Annual report by Ann, our treasurer."),
         ("our accountant's phone", "Eva Lutz has the phone number 0171 555 6666.", "Eva Lutz."),
     ],
 )
@@ -252,6 +253,8 @@ ROLES = (
     "We rehearse in the attic.",
     "The tutor wrote to Nils.",
     "Nils lives in Bremen.",
+    "Annual report by Ann, our treasurer.",
+    "Ann lives in Husum.",
     "My friend Sara is a dentist.",
     "Sara's birthday is on 1 January.",
     "Our accountant was Boris Hahn until 2024.",

@@ -18,7 +18,7 @@ from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, em
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
-from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english
+from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, is_damaged
@@ -527,9 +527,7 @@ def _is_about(hit: Hit, name: str) -> bool:
     return any(short in one.casefold() for one in (hit.item.text, hit.item.heading, *hit.item.entities))
 
 
-_HOLDS = re.compile(
-    r"[\s,:(–-]*(?:(?:is|called|named|the|our|my|his|her|their|now|new|current)[\s,:]+)*", re.IGNORECASE
-)
+_HOLDS = r"[\s,:(–-]*(?:(?:is|called|named|the|our|my|his|her|their|now|new|current)[\s,:]+)*"
 """What may stand between a name and a role: nothing that somebody does, nor "was" or "a"."""
 
 
@@ -539,18 +537,19 @@ def _candidate_names(hit: Hit, query: str, described: Description) -> list[str]:
     title, text = hit.item.heading.partition(" > ")[0].partition(" (")[0], hit.item.text.casefold()
     own = list(dict.fromkeys((*hit.item.entities, *entities(hit.item.text))))
     if described.after is not None:
-        own = [name for name in own if _has_role(text, name.casefold(), described.clause.casefold())]
+        role = described.clause.split()[-1].casefold()
+        own = [name for name in own if _has_role(text, name.casefold(), role)]
     every = dict.fromkeys((*([title] if title and hit.item.record == "passage" else ()), *own))
     return [name for name in every if name.casefold() not in query.casefold()][:DESCRIBED_NAMES]
 
 
 def _has_role(text: str, name: str, role: str) -> bool:
-    role = role.split()[-1]
-    at, place = text.find(name), text.find(role)
-    if place < 0 or at < 0:
-        return at == 0
-    gap = text[at + len(name) : place] if at < place else text[place + len(role) : at]
-    return _HOLDS.fullmatch(gap) is not None
+    """Whether a text says that somebody has a role, or, if it names no role, begins with the name."""
+    who = re.escape(name) if is_unspaced(name) else rf"(?<!\w){re.escape(name)}(?!\w)"
+    if role not in text:
+        return re.match(who, text) is not None
+    holder = who if role in name else f"{who}{_HOLDS}{role}|{role}{_HOLDS}{who}"
+    return re.search(holder, text) is not None
 
 
 def _query_dates(
