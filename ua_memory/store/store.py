@@ -166,12 +166,7 @@ class Store:
         somebody holds the lock.
         """
         seen = seen or self.survey()
-        chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
-        chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
-        chosen -= {path for path in chosen if self._inspector.is_conflicted(path)}
-        horizon = time.time_ns() - int(quiet * 1e9)
-        recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
-        chosen -= {path for path in recent if not self._inspector.is_stale(path)}
+        chosen = self.to_adopt(seen, paths, quiet, accept)
         if not chosen and pending.is_empty(self.bank.pending):
             return Result(self.history.head())
         with contextlib.ExitStack() as stack:
@@ -187,6 +182,15 @@ class Store:
             for path in sorted(chosen):
                 draft.read(path)
             return self._publish(draft, None)
+
+    def to_adopt(self, seen: FileSurvey, paths: Iterable[str] | None, quiet: float, accept: bool) -> set[str]:
+        """The files whose hand edits `adopt` commits."""
+        chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
+        chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
+        chosen -= {path for path in chosen if self._inspector.is_conflicted(path)}
+        horizon = time.time_ns() - int(quiet * 1e9)
+        recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
+        return chosen - {path for path in recent if not self._inspector.is_stale(path)}
 
     def _open_draft(self, op: str, door: str, *, adopting: bool = False, accept: bool = False) -> Draft:
         """Finish pending revisions, and open an empty draft."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -90,11 +89,8 @@ def _finished_edits(store: Store) -> list[str]:
     seen, root = store.survey(), store.bank.root
     edited = {} if seen.held else seen.changed  # what is held comes first
     gone = {path: store.history.read("HEAD", path) for path in edited if not (root / path).exists()}
-    quiet = time.time_ns() - int(store.config.quiet_seconds * 1e9)
-    return [
-        path for path, when in edited.items()
-        if path in gone or when < quiet or (gone and store.read(path) in gone.values())
-    ]  # fmt: skip
+    quiet = store.to_adopt(seen, edited, store.config.quiet_seconds, False)
+    return [p for p in edited if p in gone or p in quiet or (gone and store.read(p) in gone.values())]
 
 
 def _draft_undo(store: Store, draft: Draft, done: Revision | None) -> Sequence[tuple[str, LineConflict]]:
