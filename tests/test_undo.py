@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from banks import DAY, Bank, everywhere, new_bank
 from test_forget import PAGE, believe, by_machine, link, opine
+from unreadable import unreadable
 
 from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
 from ua_memory.git.history import History
@@ -68,6 +70,26 @@ def test_a_file_that_was_deleted_by_hand_just_now(there: Bank) -> None:
     assert there.bytes("memory/n.md") == b"- a note\n" and facts(there) == ["two"]
     assert there.bytes("memory/half.md") == b"- half a sent"
     assert back(there).revision.id == two.result.revision
+
+
+@pytest.mark.parametrize("how", ["shut", "folder", "link", "bytes"])
+def test_a_file_that_was_deleted_beside_one_that_cannot_be_read(there: Bank, how: str) -> None:
+    there.insert("one")
+    other = there.path("memory/o.md")
+    there.write("- of another\n", "memory/o.md")
+    there.write("- a note\n", "memory/n.md")
+    there.store.adopt()
+    there.path("memory/n.md").unlink()
+    if how in ("folder", "link"):
+        other.unlink()
+        other.mkdir() if how == "folder" else other.symlink_to(DAY)
+    elif how == "bytes":
+        other.write_bytes(b"- of an\xf6ther\n")
+    with unreadable(other) if how == "shut" else nullcontext():
+        assert [one.path for one in planned(there).changes] == ["memory/n.md"]
+        back(there)
+    assert there.bytes("memory/n.md") == b"- a note\n"
+    assert there.store.history.read("HEAD", "memory/o.md") == b"- of another\n"
 
 
 def test_a_file_that_was_renamed_just_now(there: Bank) -> None:

@@ -90,3 +90,14 @@ def test_a_link_that_leads_nowhere_is_named(shell: Shell) -> None:
     (shell.cwd / "memory/gone.md").symlink_to("/nowhere/at/all.md")
     assert "memory/gone.md:1: a symbolic link is not followed" in shell("verify").out
     assert shell.ok("status").out and shell.ok("search", "walnuts").out
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_stops_nothing(shell: Shell) -> None:
+    """I7, I56"""
+    (shell.cwd / NOTES[0]).unlink()
+    (shell.cwd / NOTES[0]).mkdir()
+    assert f"{NOTES[0]}:1: cannot be read: Is a directory" in shell("verify").out
+    assert "mv " in shell("doctor").out
+    for verb in ("log", "status", "search walnuts", "insert more"):
+        assert "By hand" not in shell.ok(*verb.split()).out
+    assert "walnuts" in git(shell.cwd, "show", f"HEAD:{NOTES[0]}")

@@ -318,7 +318,9 @@ def full_scan(
         commit = head.partition(" ")[0]
         in_head = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
         in_head |= {path: blob_id(data) for path, data in owed.items() if data is not None}
-        unread |= _paths_in(store_files.unreadable_folders(bank.root, _folder_names(listed, rows)), in_head)
+        folders = _folder_names(listed, rows)
+        unread |= _paths_in(store_files.unreadable_folders(bank.root, folders), in_head)
+        unread |= in_head.keys() & map(os.fsdecode, folders)
         out = {path for path, data in owed.items() if data is None} | unread
         mine = {path: name for path, name in in_head.items() if path not in out}
         changed = diff_to_head(bank.root, blobs.keys() | mine.keys(), blobs, mine)

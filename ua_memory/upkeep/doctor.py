@@ -82,6 +82,9 @@ def unreadable_files(store: Store) -> Iterator[tuple[str, str, str]]:
     shut = unreadable_folders(root, map(os.fsencode, folders))
     for folder in sorted(shut):
         yield folder, "Permission denied", f"chmod u+rwx {quote(str(root / folder))}"
+    for folder in sorted(folders):
+        if folder.endswith(".md") and store.history.read("HEAD", folder) is not None:
+            yield folder, "Is a directory", f"mv {quote(str(root / folder))} {quote(f'{root / folder}.old')}"
     for path in files:
         file = f"{root}/{path}"
         if path.rpartition("/")[0] in shut or not os.path.isfile(file) or os.path.islink(file):  # noqa: PTH113,PTH114

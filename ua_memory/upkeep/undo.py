@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import dropwhile, islice, pairwise
 
-from ua_memory.errors import Conflict, GitFailed, NotFound, Usage, at_least
+from ua_memory.errors import Conflict, GitFailed, NotFound, UaMemoryError, Usage, at_least
 from ua_memory.git.history import hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
@@ -18,10 +18,11 @@ from ua_memory.knowledge.entities import ENTITIES, restore_all_names
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
-from ua_memory.paths import is_memory_file
+from ua_memory.paths import confined, is_memory_file
 from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
+from ua_memory.store.files import read
 from ua_memory.store.merge3 import LineConflict, merge
 from ua_memory.store.scan import bytes_on_disk
 from ua_memory.store.store import Store
@@ -86,11 +87,14 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
 def _finished_edits(store: Store) -> list[str]:
     """Files with hand edits that nobody is still at: those deleted, what they were renamed to, and those left
     alone for `quiet_seconds`. None if others are held."""
-    seen, root = store.survey(), store.bank.root
-    edited = {} if seen.held else seen.changed  # what is held comes first
-    gone = {path: store.history.read("HEAD", path) for path in edited if not (root / path).exists()}
-    quiet = store.to_adopt(seen, edited, store.config.quiet_seconds, False)
-    return [p for p in edited if p in gone or p in quiet or (gone and store.read(p) in gone.values())]
+    seen = store.survey()
+    on_disk: dict[str, bytes | None] = {}
+    for path in () if seen.held else seen.changed:  # what is held comes first
+        with contextlib.suppress(UaMemoryError):  # what cannot be read is left out
+            on_disk[path] = read(confined(store.bank.root, path))
+    gone = {store.history.read("HEAD", path) for path, data in on_disk.items() if data is None}
+    quiet = store.to_adopt(seen, on_disk, store.config.quiet_seconds, False)
+    return [path for path, data in on_disk.items() if data is None or data in gone or path in quiet]
 
 
 def _draft_undo(store: Store, draft: Draft, done: Revision | None) -> Sequence[tuple[str, LineConflict]]:
