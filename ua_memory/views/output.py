@@ -614,9 +614,10 @@ def run_reporting_errors(call: Call, work: Callable[[], int]) -> int:
         return _report_os_error(call, error) if isinstance(error, OSError) else _report_bug(call, error)
 
 
-def output_lost(error: OSError) -> CannotWrite:
-    """What is reported of a command that has ended, but whose output cannot be written."""
-    hint = "the command itself was carried out; only its output is lost"
+def output_lost(error: OSError, ended: bool = True) -> CannotWrite:
+    """What is reported of a command, by default one that has ended, whose output cannot be written."""
+    done = "the command itself was carried out; only its output is lost"
+    hint = done if ended else "the command may have been carried out: ua-memory log"
     return CannotWrite(f"cannot write the output: {error.strerror or error}", hint=hint)
 
 
@@ -663,14 +664,11 @@ def _report_usage_error(call: Call, error: Exception) -> int:
 def _report_os_error(call: Call, error: OSError) -> int:
     """Report an error of the file system. The store has already turned its own into our errors."""
     what = error.strerror or str(error) or type(error).__name__
-    where = str(error.filename) if error.filename else None
     hint = "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more"
-    if error.errno == ENOSPC and not where:  # of the output, before the command has ended
-        what, hint = (
-            f"cannot write the output: {what}",
-            "the command may have been carried out: ua-memory log",
-        )
-    return _report_error(call, "CannotWrite", what, CannotWrite.exit_code, where, hint)
+    found = CannotWrite(what, where=str(error.filename) if error.filename else None, hint=hint)
+    if error.errno == ENOSPC and not found.where:
+        found = output_lost(error, ended=False)
+    return _report_error(call, "CannotWrite", found.what, found.exit_code, found.where, found.hint)
 
 
 def _report_bug(call: Call, error: Exception) -> int:
