@@ -248,6 +248,14 @@ def test_another_source_is_another_heading(there: Bank, other: dict[str, str]) -
     assert len(headings(there)) == 3
 
 
+def test_other_tags_are_another_heading(there: Bank) -> None:
+    for tags in [("ticket:A",), (), ("ticket:B", "x > y "), ("x > y", "ticket:B")]:
+        said = facts.Provenance(there.clock(), "test", tags=tags)
+        placed = facts.insert(there.store, Fact(f"said with {tags}"), said, door="test").fact
+        assert set(placed.heading.tags) == {tag.strip() for tag in tags}
+    assert len(headings(there)) == 3
+
+
 def test_the_clock_may_go_backwards(there: Bank) -> None:
     there.insert("one")
     there.clock.later(minutes=-10)

@@ -20,12 +20,11 @@ from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote, Was
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, wording
-from ua_memory.text.wording import AUTO, TOOL
 
 MAX_TEXT = 64 * 1024
 """Characters of one fact, all its parts together. A longer text is a document: `ingest` it."""
 HEADING_SPAN = timedelta(hours=1)
-"""Facts of one client and session said within this time share a heading."""
+"""Facts of one client and session said within this time share a heading, if they have the same tags."""
 
 _TEXT_FIELDS = ("text", "where", "who", "why", "cause", "trail")
 """Attributes of a fact that are words, each alone."""
@@ -341,7 +340,7 @@ def replace_fact(draft: Draft, known: Fact, wanted: Fact, tries: Iterable[bytes]
 
 
 def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str) -> Fact | None:
-    """Append a fact to a log, under the last heading if that is of the same client, session and hour."""
+    """Append a fact to a log, under the last heading if that has the same client, session, tags and hour."""
     data = draft.read(path)
     document = markdown_document.parse(data, path)
     if document.unclosed:
@@ -350,7 +349,7 @@ def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, headin
     mark = _tag_line(said.tags, draft)
     if not data:
         lines = [f"# {said.at.date().isoformat()}", "", heading, *mark, "", *lines]
-    elif not _shares_heading(document, said.at, heading, said.tags if mark else ()):
+    elif not _shares_heading(document, said.at, heading_of("\n".join([heading, *mark]))):
         lines = [heading, *mark, "", *lines]
     new = markdown_document.append(data, lines, closed=True)
     found = find_fact(new, path, fact.id)
@@ -381,18 +380,16 @@ def _tag_line(tags: tuple[str, ...], draft: Draft) -> list[str]:
     return [line] if tags and redaction.redact(line, draft.patterns).text == line else []
 
 
-def _shares_heading(
-    document: markdown_document.Document, at: datetime, heading: str, tags: tuple[str, ...]
-) -> bool:
-    """Whether the file ends in facts under a heading of this client, session and origin, with these tags,
-    within the last hour."""
+def _shares_heading(document: markdown_document.Document, at: datetime, new: Heading) -> bool:
+    """Whether the file ends in facts under a heading of this client, session, origin and tags, within the
+    last hour."""
     tail = document.records[-1] if document.records else None
     if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
         return False
-    last, new = tail.heading, heading_of(heading)
+    last = tail.heading
     if not last.time or (last.client, last.session, last.origin) != (new.client, new.session, new.origin):
         return False
-    if not set(tags) & {AUTO, TOOL} <= set(last.tags):
+    if set(last.tags) != set(new.tags):
         return False
     if not last.trail[-1].startswith(f"{last.time} "):  # a person's own heading further down
         return False
