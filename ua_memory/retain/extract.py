@@ -583,8 +583,10 @@ def _answer_score(question: str, text: str) -> Score | None:
     """The score of a person's turn, if it is a short answer or a short remark with a number."""
     words, rest = _length(text), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
     says = any(map(str.isalnum, rest)) and not _ANSWERS_NOTHING.search(text) and not only_secrets(text)
-    back = _TAKES_BACK.match(text) or _DENIES.match(text) or redaction.tells_secret(text) or _is_pasted(text)
+    back = _replies_by("takes back", text) or _replies_by("denies", text)
     if not question or words > _LONGEST_ANSWER or not says or back:
+        return None
+    if redaction.tells_secret(text) or _is_pasted(text):
         return None
     if _asks_what(question):
         return ANSWER
@@ -718,9 +720,9 @@ class Extraction:
         if turn.role == "tool":
             return
         if turn.role == "person":
-            if _TAKES_BACK.match(turn.text):
+            if _replies_by("takes back", turn.text):
                 self._drop(range(self._person_turn, self._person_turn + 1))
-            if _DENIES.match(turn.text):
+            if _replies_by("denies", turn.text):
                 self._drop(range(self._person_turn + 1, self._turns))
             corrected = self._find_corrected(turn.text)
             self._person_turn = self._turns
@@ -755,7 +757,7 @@ class Extraction:
             self._question = _question_in(said)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
-        if not context.person and _ADMITS.match(turn.text):
+        if not context.person and _replies_by("admits", turn.text):
             self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
         self._sentence_counts[turn.role] += len(said)
         if context.person and not typed and (least := _answer_score(self._question, turn.text)):
@@ -796,7 +798,7 @@ class Extraction:
     def _find_corrected(self, text: str) -> int:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
         turn before with a common term, or a number in both; or an earlier one with two common terms."""
-        if not _CORRECTION.match(text) or text.endswith(_ASKS) or len(text.split()) > _LONGEST_ANSWER:
+        if not _replies_by("corrects", text) or text.endswith(_ASKS) or len(text.split()) > _LONGEST_ANSWER:
             return 0
         said = terms(text)
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
@@ -944,7 +946,7 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             and _belongs_to(said[start - 1], said[start], scores[start - 1])
         ):
             start -= 1
-        corrects = _CORRECTS.match(said[start].text)
+        corrects = _replies_by("amends", said[start].text)
         if corrects or worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower()):
             before = start - 1
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
@@ -983,7 +985,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     if one.block == other.block:
         if other.text.endswith(("?", "？")):
             return False
-        if _CORRECTS.match(other.text):
+        if _replies_by("amends", other.text):
             return True
         return bool(_REFERS.match(other.text)) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
@@ -1036,50 +1038,17 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
     return replace(kept, score=kept.score + again, seen=tuple(seen))
 
 
-_REFUSAL = late(
-    r"\s*(?:no\b(?! problem)|nope|nah|nein\b|non\b|wait\b|stop\b|wtf|(?:i['’]d |i would )?rather not|"
-    r"that's (?:wrong|horrible|not)|"
-    r"this (?:is|looks) wrong|don't\b|"
-    r"actually[, ]|revert|undo|sooo*,? why|why (?:would|are|do|did) (?:we|you))",
-    re.IGNORECASE,
-)
-_CONFIRMS = late(
-    r"\s*(?:(?:o+h+|a+h+|yes|yeah|ja|oui|sí|perfect|great|ok)[,.! ]+)*(?:exactly|correct\b|agreed|confirmed"
-    r"|(?:that's|thats) (?:it|right|true)\b|you(?:'re| are) right|let['’]?s do (?:it|that)|genau|richtig"
-    r"|stimmt\b(?! nicht)|exact|c['’]est (?:ça|bien ça|exact)|eso es|correcto|así es)"
-    r"|(?:はい|ああ)?[、。]?(?:そうです|その通り)",
-    re.IGNORECASE,
-)
-_TAKES_BACK = late(
-    r"\s*(?:(?:no|wait|hm+|ok|sorry)[,. ]+)*(?:actually,? (?:can|could|let's|revert|undo|no\b|never)|"
-    r"scratch that|never ?mind|"
-    r"forget (?:that|it|about)|(?:scrap|forget|ignore|disregard) what i said|on second thought"
-    r"|(?:just |i['’]m |was )*(?:kidding|joking)\b|war (?:nur|bloß) (?:ein )?(?:scherz|spaß)\b|je plaisant"
-    r"|(?:es|era) (?:una )?broma|i changed my mind|i take that back|strike that"
-    r"|\S*\d\S* (?:was|is) (?:wrong|incorrect|a typo|a mistake))",
-    re.IGNORECASE,
-)
-_CORRECTS = late(
-    r"(?:(?:oh|ah|eh|euh|äh|hm+|ach)[,.… ]+)?(?:(?:no|nein|non)\b[,.… ]*(?:wait|hold on|sorry|moment|warte"
-    r"|pardon|attends?|perdon\w*|perdón|espera|mejor)|sorry|i mean|ich meine?|quatsch|je veux dire"
-    r"|quiero decir|mejor dicho)\b|いや|違",
-    re.IGNORECASE,
-)
-"""With such words a person corrects what they have just said; the sentence before says what."""
-_CORRECTION = late(
-    rf"\s*(?:{_CORRECTS.pattern}|wait, (?=i (?:said|meant)\b|it\b|no\b|that\b)"
-    r"|(?:oh|ah|no|nein|hm+|ok|wait)?[,. ]*(?:correction|actually|i said|i meant|korrektur|eigentlich|doch"
-    r"|en fait|perdón|perdona|en realidad|scusa|in realtà|anzi)\b)"
-    r"(?!\W*(?:can|could|would|please|show|run|add|let['’]?s)\b)",
-    re.IGNORECASE,
-)
-"""With such words a person corrects what they said in a turn before."""
-_ADMITS = late(
-    r"\s*(?:(?:sorry|oh|ah|right|yes)[,. ]+)*(?:i was (?:wrong|mistaken)|i misread|i misspoke|my mistake"
-    r"|correction:|i stand corrected|ich lag falsch|je me suis trompé|me equivoqué)",
-    re.IGNORECASE,
-)
-"""With such words the agent takes back what it said before."""
+@cache
+def _replies() -> Mapping[str, re.Pattern[str]]:
+    """The patterns of `data/replies.txt`."""
+    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("replies.txt", denials=DENIALS)}
+
+
+def _replies_by(how: str, text: str) -> bool:
+    """Whether a text begins as one that `refuses`, `denies` or another row of `data/replies.txt`."""
+    return _replies()[how].match(text) is not None
+
+
 _SUGGESTS = late(
     r"\b(?:i(?:['’]d| would)? (?:suggest|propose|recommend)|we (?:should|could)|let['’]s|(?:how|what) about"
     r"|my (?:suggestion|proposal)|ich (?:schlage|würde|empfehle)|wir (?:sollten|könnten)"
@@ -1087,23 +1056,6 @@ _SUGGESTS = late(
     r"|deberíamos)\b",
     re.IGNORECASE,
 )
-_DENIES = late(
-    rf"\s*(?:(?:hm+|{DENIALS}|ok|well|sorry|but|wait|aber|mais|pero)[,. !]+)*"
-    r"(?:(?:it|that|this|page|build|the \w+)?(?:'s| is)? ?still (?!need|open|to do|want|like)"
-    r"|same (?:error|problem|issue|result|thing)"
-    r"|(?:it|that|this) (?:did(?:n['’]?t| not) (?:work|help|fix)|does(?:n['’]?t| not) (?:work|help)"
-    r"|is(?:n['’]?t| not) (?:it|fixed"
-    r"|true|right)|was(?:n['’]?t| not) it)|(?:that|this|it)(?:['’]?s| is) (?:wrong|not (?:it|true|right"
-    r"|fixed))"
-    r"|i (?:undid|reverted|rolled) |nothing (?:changed|has changed)|not fixed|(?:immer )?noch immer"
-    r"|immer noch|geht (?:immer )?noch nicht"
-    r"|stimmt nicht|das (?:war|ist) es nicht|toujours (?:pareil|la même|cassé|rouge)"
-    r"|ça (?:ne )?marche (?:toujours )?pas"
-    r"|sigue (?:igual|fallando|sin)|no funciona|まだ)"
-    rf"|\s*(?:{DENIALS})\s*[.!]*\s*$",
-    re.IGNORECASE,
-)
-"""With such words a person denies what the agent has just claimed."""
 _PROPOSES = late(
     r"(?:want me to|should i|shall i|would you like|do you want|what do you think|your take)[^?\n]*\?\s*$",
     re.IGNORECASE,
@@ -1119,8 +1071,8 @@ def _assistant_context(turn: Turn, following: Turn | None) -> Context:
         closing=closing,
         final=following is None,
         proposal=closing and bool(_PROPOSES.search(turn.text[-300:])),
-        refused=bool(_REFUSAL.match(answer)),
-        confirmed=bool(_CONFIRMS.match(answer)),
+        refused=_replies_by("refuses", answer),
+        confirmed=_replies_by("confirms", answer),
     )
 
 
