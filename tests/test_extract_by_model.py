@@ -121,6 +121,13 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("La semana pasada Marta cambió de trabajo.", "2026-11-09/2026-11-15"),
         ("Una mañana fui al médico.", None), ("Marta vive en Porto desde hace dos años.", None),
         ("Am nächsten Morgen war Jana krank.", None),
+        ("We are moving the launch from 13 December to 20 January, as the audit is due.", "2027-01-20"),
+        ("The talk was postponed from the 13th to the 20th of December.", "2026-12-20"),
+        ("Der Umzug wird vom 13. Dezember auf den 20. Januar verschoben.", "2027-01-20"),
+        ("La réunion est reportée du 13 décembre au 20 janvier.", "2027-01-20"),
+        ("Aplazamos la cena del 13 de diciembre al 20 de enero.", "2027-01-20"),
+        ("I am away from 13 December to 20 January, so we postpone it.", "2026-12-13/2027-01-20"),
+        ("The office moves from Berlin to Paris on 3 May.", "2027-05-03"),
     ],
 )  # fmt: skip
 def test_when_a_text_is_about(text: str, when: str | None) -> None:

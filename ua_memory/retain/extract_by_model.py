@@ -131,6 +131,21 @@ _RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year
 _LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
 _REASON = late(r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*", re.I)
 """A clause that says why: its day is not that of what it explains."""
+_CLAUSE_TEXT = late(r"(?:[^,;:!?.]|(?<=\d)(?<!\d{3})\.|[.,:](?=\s?\d))+")
+_MOVED = late(
+    r"\b(?:mov(?:e[sd]?|ing)|(?:shift|postpon|reschedul|delay|defer|push|chang)\w*|versch[io]e?b\w*"
+    r"|(?:verlegt?|vorgezogen|verzet|verschuif|verschov|verplaats|uitgesteld)\w*"
+    r"|d[ée]pla[cç]\w+|report(?:[eé]|[eé]es?|és|ons|ez)|(?:décal|repouss|avanc)\w+|mov(?:er|emos|ido|imos)"
+    r"|(?:muev|aplaz|pospon|pospuest|adelant|retras|traslad|cambi|adia|adiá|antecip|transfer)\w+"
+    r"|mud(?:a|á|o|ou)\w*|(?:spost|rimand|rinvi|anticip|posticip)\w+)\b",
+    re.I,
+)
+_OLD_DATE = late(
+    r"\b(?:from|vo[nm]|du|del?|dal?|van)\s+(?:(?:[^\W\d]+,?\s+)?\d.{0,40}?|[^\W\d]+)"
+    r"\s(?=(?:to|auf|zum?|au|à|al?|para|naar|op)\s)",
+    re.I,
+)
+"""The old date in a clause with a word of `_MOVED`: "postponed from 3 to 5 May" is no period."""
 _FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 _DATE_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
@@ -141,6 +156,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if said is None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
+    text = _CLAUSE_TEXT.sub(lambda m: _OLD_DATE.sub("", m[0]) if _MOVED.search(m[0]) else m[0], text)
     found = set(_named_periods(text, said))
     if len(found) != 1:
         return None
