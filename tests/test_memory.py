@@ -200,6 +200,17 @@ def test_an_equal_text_is_known_when_the_index_is_gone(fresh: Memory) -> None:
     assert fresh.insert("said").fact.id == one.fact.id
 
 
+def test_a_bank_deleted_while_it_is_open_is_not_made_again(fresh: Memory) -> None:
+    import shutil
+
+    fresh.insert("said")
+    shutil.rmtree(fresh.store.bank.root)
+    for act in (fresh.search, fresh.insert, fresh.retain):
+        with pytest.raises(NoBank, match="is gone"):
+            act("said")
+    assert not fresh.store.bank.root.exists()
+
+
 def test_every_option_of_insert(fresh: Memory) -> None:
     done = fresh.insert(
         "Alice moved the API",

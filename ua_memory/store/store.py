@@ -13,7 +13,7 @@ from functools import partial
 
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
-from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound, UaMemoryError, writing
+from ua_memory.errors import Busy, CannotWrite, GitFailed, NoBank, NotFound, UaMemoryError, writing
 from ua_memory.git import history as git_history
 from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
@@ -85,7 +85,10 @@ class Store:
         return data
 
     def survey(self) -> FileSurvey:
-        """All files, those that differ from HEAD and those that are held. Cheap if nothing changed."""
+        """All files, those that differ from HEAD and those that are held. Cheap if nothing changed.
+
+        NoBank if the folder is gone."""
+        self._require_folder()
         last = self._recent and self._recent[1].snapshot
         seen = survey(self.bank, self.history, self.config.few, self.snapshots, last)
         self._recent = (time.monotonic(), seen)
@@ -207,8 +210,15 @@ class Store:
         with locked(self.bank.state / "lock", wait):
             yield
 
+    def _require_folder(self) -> None:
+        """NoBank if the bank was deleted or moved since it was opened; writing would make another there."""
+        if not self.bank.root.is_dir():
+            root = str(self.bank.root)
+            raise NoBank("the memory bank is gone", where=root, hint="restore it, or open another")
+
     def make_state(self) -> None:
-        """Create the private state folder, with a `.gitignore` if it is in the bank's own folder."""
+        """Create the private state folder, with a `.gitignore` if it is in the bank's own folder. NoBank."""
+        self._require_folder()
         with writing(self.bank.state):
             make_private(self.bank.state)
             if self.bank.state.name == BESIDE and not (self.bank.state / ".gitignore").exists():
