@@ -169,7 +169,7 @@ FACTS = st.builds(
     seen=_many(FULL),
     was=_many(st.builds(Was, TEXTS, TEXTS)),
     origin=_some(st.sampled_from(ORIGINS)),
-    trail=_some(FULL),
+    source=_some(FULL),
     retired=_some(FULL),
     flag=_some(FULL),
 )

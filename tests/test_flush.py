@@ -486,7 +486,7 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
     ways = cited(memory, by_id)
     for fact in done.facts:
         assert "Zanzibar" not in fact.text
-        source = fact.trail or (fact.quotes[0].source if fact.quotes else "") or ""
+        source = fact.source or (fact.quotes[0].source if fact.quotes else "") or ""
         near = [n for id, n in by_id.items() if source == ways[id]]
         window = [said[k].text for n in near for k in range(max(0, n - 1), min(n + 2, len(said)))]
         assert window and not made_up(fact.text, window, said[near[0]].at)

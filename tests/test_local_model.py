@@ -74,7 +74,7 @@ def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
     assert done.refused, "a model that makes nothing up proves nothing"
     by_id = {f"turn {short_id(turn.id)}": n for n, turn in enumerate(said)}
     for fact in done.facts:
-        where = by_id[(fact.quotes[0].source if fact.quotes else fact.trail) or ""]
+        where = by_id[(fact.quotes[0].source if fact.quotes else fact.source) or ""]
         window = [turn.text for turn in said[max(0, where - 1) : where + 2]]
         assert not made_up(fact.text, window, said[where].at), fact.text
         assert not wanders(fact.text, window), fact.text

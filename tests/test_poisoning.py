@@ -241,7 +241,7 @@ def test_a_person_vouches_for_what_another_said(memory: Memory, by_hand: bool) -
     after, done = memory.facts.vouch(named, by_person=True)
     newest = memory.history.log(limit=1)[0]
     assert (newest.id, newest.author, newest.trailer("Memory-Op")) == (done.revision, "person", "vouch")
-    assert (after.said_by, after.untrusted, after.trail) == (
+    assert (after.said_by, after.untrusted, after.source) == (
         "person",
         False,
         site if by_hand else "vouched for, said by web",

@@ -170,7 +170,7 @@ def test_a_document_says_which_fact_is_from_which_chunk(memory: Memory) -> None:
     assert source.document_id == "handbook" and len(source.chunks) == done.chunks and not parsed.problems
     assert text(memory).count("<!-- chunk: ") == done.chunks
     assert {one.said_by for one in parsed.of(Fact)} == {"import"}
-    assert parsed.of(Fact)[0].heading.trail[-1].startswith("Part ")
+    assert parsed.of(Fact)[0].heading.texts[-1].startswith("Part ")
     assert memory.search("office closes").hits[0].item.path == FILE
 
 

@@ -415,7 +415,7 @@ def test_the_switch(tmp_path: Path, kept: bool) -> None:
     memory = opened(tmp_path / "bank", sessions_keep=kept)
     (done,) = memory.flush(transcript()).done
     assert len(list(memory.sessions.all())) == kept
-    assert ("[[" in str(done.facts[0].trail)) == kept and memory.store.bank.sessions.exists() == kept
+    assert ("[[" in str(done.facts[0].source)) == kept and memory.store.bank.sessions.exists() == kept
 
 
 def test_a_group_chat_is_not_kept_unless_switched_on(tmp_path: Path) -> None:

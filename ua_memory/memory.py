@@ -66,7 +66,7 @@ class Status:
     `settings` are those that could not be read; their defaults apply."""
 
     root: str
-    trail: str
+    history: str
     own: bool
     head: Revision | None
     files: int
@@ -539,7 +539,7 @@ class Memory:
         )
         whole = not quick
         return Status(
-            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
+            root=str(store.bank.root), history=str(store.bank.git_dir), own=store.bank.own,
             files=len(seen.files), head=head,
             waiting=tuple(self.queue.list()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),

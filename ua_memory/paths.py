@@ -31,9 +31,10 @@ ORDERED = frozenset("ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs 
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """A bank's folders. `own` tells a git repository of the bank's own from a trail kept beside others' code.
+    """A bank's folders. `own` tells a git repository of the bank's own from a history kept apart from others'
+    code.
 
-    `git_dir` is the trail: every revision is a commit there. It may not exist yet.
+    `git_dir` is the history: every revision is a commit there. It may not exist yet.
     """
 
     root: Path
@@ -114,7 +115,7 @@ def derived_id(root: Path, place: GitPlace | None) -> str:
 def locate(root: Path, *, own: bool = False, bank_id: str = "") -> Bank:
     """The folders of the bank at `root`.
 
-    A repository of its own keeps state in `.git/ua-memory/`. Inside somebody's repository trail and
+    A repository of its own keeps state in `.git/ua-memory/`. Inside somebody's repository history and
     state live under the common git directory, where neither `git clean` nor a branch switch reaches.
     """
     root = root.resolve()
@@ -133,14 +134,14 @@ def without_git(root: Path) -> Bank:
 
 
 def lies(root: Path) -> tuple[bool, str] | None:
-    """(own, id) of the bank at `root` by the trail that lies there, for who cannot read its settings; None
+    """(own, id) of the bank at `root` by the history that lies there, for who cannot read its settings; None
     where that cannot be told."""
     root = root.resolve()
     place = git_around(root)
     if place is None:
         return None
-    trails = (place.common / "ua-memory").glob(f"*-{place.worktree}/trail.git/config")
-    states = (trail.parent.parent.name for trail in trails if _worktree_of(trail) == str(root))
+    histories = (place.common / "ua-memory").glob(f"*-{place.worktree}/trail.git/config")
+    states = (one.parent.parent.name for one in histories if _worktree_of(one) == str(root))
     of_it = {name.removesuffix(f"-{place.worktree}") for name in states} - {derived_id(root, place)}
     if len(of_it) == 1:
         return False, of_it.pop()
@@ -149,7 +150,7 @@ def lies(root: Path) -> tuple[bool, str] | None:
 
 
 def _worktree_of(config: Path) -> str:
-    """The folder that a trail says it is of, as git writes it."""
+    """The folder that a history says it is of, as git writes it."""
     try:
         rows = os.fsdecode(config.read_bytes()).splitlines()
     except OSError:

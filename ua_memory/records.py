@@ -93,10 +93,10 @@ class Heading:
     """The heading a record stands under, with what a heading of ours says for all its items.
 
     `## 14:32 · claude-code · session 8f2c · tool` gives time "14:32", client "claude-code",
-    session "8f2c", origin "tool". `trail` is the chain of heading texts, outermost first.
+    session "8f2c", origin "tool". `texts` are those of the headings above and its own, outermost first.
     """
 
-    trail: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     time: str | None = None
     client: str | None = None
     session: str | None = None
@@ -148,8 +148,8 @@ class Fact(_Identified):
     was: tuple[Was, ...] = ()
     """Former wordings, the newest first."""
     origin: Origin | None = None
-    trail: str | None = None
-    """What `origin:` says beside the word: `origin: web (https://…)` has the trail `https://…`."""
+    source: str | None = None
+    """What `origin:` says beside the word: `origin: web (https://…)` has the source `https://…`."""
     retired: str | None = None
     flag: str | None = None
     place: Place = field(default=NOWHERE, compare=False)

@@ -205,7 +205,7 @@ def items_of(document: Document, mask: Mask, logs: LogCache | None = None) -> It
     records = [
         {
             **found,
-            "trail": _with_title(title, found["heading"].trail),
+            "headings": _with_title(title, found["heading"].texts),
             "entities": (*found["entities"], *front_names),
         }
         for found in _searchable(document)
@@ -294,11 +294,11 @@ def _front_matter_names(document: Document) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name and len(name) <= LONGEST_NAMED))
 
 
-def _with_title(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:
-    """A heading trail with the file's title in front, unless the first heading is the same."""
-    if not title or (trail and folded(trail[0]) == folded(title)):
-        return trail
-    return (title, *trail)
+def _with_title(title: str, headings: tuple[str, ...]) -> tuple[str, ...]:
+    """The headings with the file's title in front, unless the first heading is the same."""
+    if not title or (headings and folded(headings[0]) == folded(title)):
+        return headings
+    return (title, *headings)
 
 
 def heading_words(heading: str, tags: Iterable[str]) -> Iterator[str]:
@@ -450,7 +450,7 @@ def _item(
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags, *heading.tags, *document.tags)
     topics = [tag for tag in dict.fromkeys(tags) if ":" not in tag]  # a colon marks provenance
     lines = "\n".join(document.lines[place.line - 1 : place.end])
-    trail = clean(mask(" > ".join(found["trail"])))
+    heading_text = clean(mask(" > ".join(found["headings"])))
     return IndexItem(
         **{name: found[name] for name in ("record", "kind", "id", "when", "retired", "proofs", "own")},
         key=key,
@@ -461,12 +461,12 @@ def _item(
         text=text,
         texthash=texthash(found["text"]),
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
-        vhash=text_id(with_heading(trail, text)),
+        vhash=text_id(with_heading(heading_text, text)),
         day=day_of(document.path),
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
-        heading=trail,
+        heading=heading_text,
         tags=tuple(dict.fromkeys(clean(mask(tag)).casefold() for tag in tags)),
         entities=tuple(clean(mask(name)) for name in found["entities"]),
         flag=found["flag"] and clean(mask(found["flag"])),
@@ -478,7 +478,7 @@ def _item(
 def _context(found: dict[str, Any], topics: Sequence[str] = ()) -> str:
     """Text besides a record's own by which words find it: headings, names and tags; after a blank line, the
     other fields."""
-    named = dict.fromkeys((*found["trail"], *found["entities"], *found["tags"], *topics))
+    named = dict.fromkeys((*found["headings"], *found["entities"], *found["tags"], *topics))
     return "\n".join((*named, "", *found["more"]))
 
 

@@ -26,7 +26,7 @@ MAX_TEXT = 64 * 1024
 HEADING_SPAN = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading, if they have the same tags."""
 
-_TEXT_FIELDS = ("text", "where", "who", "why", "cause", "trail")
+_TEXT_FIELDS = ("text", "where", "who", "why", "cause", "source")
 """Attributes of a fact that are words, each alone."""
 FindEqual = Callable[[str], Iterable[str]]
 """The files in which a fact with exactly this text may stand, as the index knows them; it may miss one."""
@@ -163,8 +163,8 @@ def vouch(draft: Draft, fact: Fact) -> Fact:
     it. A person's own is not changed. NotFound, Usage."""
 
     def vouched(old: Fact) -> Fact:
-        trail = old.trail or f"vouched for, said by {old.said_by}"
-        return old if old.said_by == "person" else replace(old, origin="person", trail=trail)
+        source = old.source or f"vouched for, said by {old.said_by}"
+        return old if old.said_by == "person" else replace(old, origin="person", source=source)
 
     return _write_key(draft, fact, "origin", vouched)
 
@@ -181,7 +181,7 @@ def _write_key(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact
     rows = markdown_document.parse(data, path).lines[old.place.line - 1 : old.place.end]
     indent = re.match(r"\s*", rows[0])[0]  # type: ignore[index]
     by_hand = [row for row in rows if not re.match(rf"\s+[-*+]\s+{key}:", row)]
-    more = fields.write_origin(wanted.origin, wanted.trail) if key == "origin" else wanted.retired
+    more = fields.write_origin(wanted.origin, wanted.source) if key == "origin" else wanted.retired
     by_hand.append(f"{indent}  - {key}: {more}")
     new = by_hand if _is_hand_written(draft, old, wholly=True) else fact_lines(wanted, draft)
     draft.write(path, markdown_lines.replace_lines(data, old.place, new), removes=[old])
@@ -295,7 +295,7 @@ def _is_hand_written(draft: Draft, there: Fact, *, wholly: bool = False) -> bool
 
 
 _COMPARED_FIELDS = frozenset(
-    "text id kind when entities tags quotes seen was origin trail retired flag place heading".split()  # noqa: SIM905
+    "text id kind when entities tags quotes seen was origin source retired flag place heading".split()  # noqa: SIM905
 )
 """Attributes of a fact that have no value of their own to lose, or are compared by themselves."""
 
@@ -391,7 +391,7 @@ def _shares_heading(document: markdown_document.Document, at: datetime, new: Hea
         return False
     if set(last.tags) != set(new.tags):
         return False
-    if not last.trail[-1].startswith(f"{last.time} "):  # a person's own heading further down
+    if not last.texts[-1].startswith(f"{last.time} "):  # a person's own heading further down
         return False
     hour, minute = map(int, last.time.split(":"))
     began = at.replace(hour=hour, minute=minute, second=0, microsecond=0)

@@ -71,14 +71,14 @@ class LineCommit:
 @dataclass(frozen=True, slots=True)
 class WordOrigin:
     """Where a fact comes from: who said it (`origin`), client, session, ISO day and time. `through` are the
-    marks in the log of how far the session was read, `trail` is what `origin:` has beside its word."""
+    marks in the log of how far the session was read, `source` is what `origin:` has beside its word."""
 
     origin: str
     client: str | None = None
     session: str | None = None
     day: str | None = None
     time: str | None = None
-    trail: str | None = None
+    source: str | None = None
     through: tuple[str, ...] = ()
     words: str = ""
     """The text of the cited turn; empty if the session is not on this machine."""
@@ -267,10 +267,10 @@ class _Tracer:
         head, path = fact.heading, fact.place.path
         mark = f"{head.client}/{head.session}/"
         through = tuple(m for m in self.document(path).through if head.session and m.startswith(mark))
-        cited = " ".join([fact.trail or "", *(quote.source or "" for quote in fact.quotes)])
+        cited = " ".join([fact.source or "", *(quote.source or "" for quote in fact.quotes)])
         turn = SessionFiles(self.store).turn(cited)
         session = WordOrigin(
-            fact.said_by, head.client, head.session, lines.day_of(path), head.time, fact.trail, through,
+            fact.said_by, head.client, head.session, lines.day_of(path), head.time, fact.source, through,
             turn[1].text if turn else "",
         )  # fmt: skip
         written = self.written(fact.place)

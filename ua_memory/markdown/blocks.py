@@ -362,11 +362,11 @@ def heading_tags(listed: str) -> tuple[str, ...]:
 def heading_of(above: Sequence[tuple[int, str, Heading]], text: str, base: Heading) -> Heading:
     """The metadata of a heading with this text, below `above` (level, text, metadata; outermost first), from
     which missing values are inherited. `base` has the file's values."""
-    trail = (*base.trail, *(words for _, words, _ in above), text)
+    texts = (*base.texts, *(words for _, words, _ in above), text)
     own = _parse_our_heading(text) or parse_old_heading(text)
     if own and base.whole:
         own = replace(own, origin=base.origin, whole=True)
-    return replace(own or (above[-1][2] if above else base), trail=trail)
+    return replace(own or (above[-1][2] if above else base), texts=texts)
 
 
 def _parse_our_heading(text: str) -> Heading | None:

@@ -93,20 +93,20 @@ def read_confidence(value: str) -> float:
 
 
 def read_origin(value: str) -> dict[str, Any]:
-    """`web (https://…)` as `origin` and its source, the `trail`; either may be missing, not both."""
-    word, trail = value, None
+    """`web (https://…)` as `origin` and its `source`; either may be missing, not both."""
+    word, source = value, None
     if value.endswith(")"):
         at = value.find("(")
         if at == 0 or value[at - 1 : at] == " ":
-            word, trail = value[:at].rstrip(_BLANK), decode(value[at + 1 : -1])
-    if word not in ORIGINS and (word or trail is None):
+            word, source = value[:at].rstrip(_BLANK), decode(value[at + 1 : -1])
+    if word not in ORIGINS and (word or source is None):
         raise ValueError(f"is not one of {', '.join(ORIGINS)}")
-    return {"origin": word or None, "trail": trail}
+    return {"origin": word or None, "source": source}
 
 
-def write_origin(origin: str | None, trail: str | None) -> str:
+def write_origin(origin: str | None, source: str | None) -> str:
     """`web (https://…)`, without what is not known; '' if nothing is."""
-    return " ".join(filter(None, (origin, f"({encode_value(trail)})" if trail else "")))
+    return " ".join(filter(None, (origin, f"({encode_value(source)})" if source else "")))
 
 
 def read_names(value: str) -> tuple[str, ...]:
@@ -313,7 +313,7 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _one_per_line("quote", "quotes", read_quote, write_quote),
         _many_values("seen", "seen", read_list, lambda values: filter(None, [write_list(values)])),
         _one_per_line("was", "was", read_was, write_was),
-        Field("origin", read_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
+        Field("origin", read_origin, lambda r: filter(None, [write_origin(r.origin, r.source)])),
         *_ENDING,
     ),
     Observation: (

@@ -174,7 +174,7 @@ class EvidenceCollector:
                 0, "facts", self._clean(record.text), record.place, record.id, about, day, record.said_by,
                 about=", ".join(filter(None, (about or "undated", record.said_by))),
                 proofs=(record.ref or record.place.citation,), disputed=record.flag or "", record=record,
-                more_words=tuple(map(self._clean, (*filter(None, more), *record.entities, *_trail(record)))),
+                more_words=tuple(map(self._clean, (*filter(None, more), *record.entities, *_above(record)))),
                 untrusted=record.untrusted,
             )  # fmt: skip
         text = self._clean(getattr(record, "text", "") or getattr(record, "value", ""))
@@ -182,7 +182,7 @@ class EvidenceCollector:
             return self._from_model(text, record)
         return EvidencePiece(
             0, "facts", text, record.place, None, day, day, "person", about=f"{day}, note" if day else "note",
-            proofs=(record.place.citation,), more_words=_trail(record), record=record,
+            proofs=(record.place.citation,), more_words=_above(record), record=record,
         )  # fmt: skip
 
     def _from_observation(self, record: Observation) -> EvidencePiece:
@@ -201,7 +201,7 @@ class EvidenceCollector:
             record.last or "", record.origin or "agent", bool(why),
             ", ".join(["observation", *dict.fromkeys(filter(None, said))]),
             tuple(dict.fromkeys(proof.ref for proof in record.proofs)), record.flag or "",
-            tuple(map(self._clean, (*quotes, record.since or "", *record.entities, *_trail(record)))), record,
+            tuple(map(self._clean, (*quotes, record.since or "", *record.entities, *_above(record)))), record,
         )  # fmt: skip
 
     def _newer_facts(self, record: Observation) -> list[Fact]:
@@ -226,7 +226,7 @@ class EvidenceCollector:
         about = ", ".join(filter(None, (f"model “{name}”", f"changed {changed}" if changed else "")))
         return EvidencePiece(
             0, "models", text, record.place, None, changed, changed, "person", about=about,
-            proofs=(path,), more_words=(name, *_trail(record)), record=record,
+            proofs=(path,), more_words=(name, *_above(record)), record=record,
         )  # fmt: skip
 
     def _last_changed(self, path: str) -> str:
@@ -280,9 +280,10 @@ def format_pieces(pieces: Sequence[EvidencePiece], shown: set[int]) -> Iterator[
         yield f"[{piece.number}] is shown above" if piece.number in shown else piece.line()
 
 
-def _trail(record: Record) -> tuple[str, ...]:
+def _above(record: Record) -> tuple[str, ...]:
+    """The texts of the headings that a record stands under."""
     heading = getattr(record, "heading", None)
-    return tuple(heading.trail) if heading else ()
+    return tuple(heading.texts) if heading else ()
 
 
 # -- checking an answer ------------------------------------------------------------------------------------

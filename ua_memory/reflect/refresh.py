@@ -171,7 +171,7 @@ def statements_of_hits(store: Store, hits: Iterable[Any], own: str) -> tuple[Sco
         record = files[item.path].get(item.line)
         if record is None or record.retired or item.untrusted:
             continue
-        if record.trail == own if isinstance(record, Fact) else not record.id:
+        if record.source == own if isinstance(record, Fact) else not record.id:
             continue
         if hit.match >= LEAST_SCORE and len(found) < MOST_EVIDENCE:
             found.append((record, hit.match))
@@ -415,7 +415,7 @@ class PageEdits:
     """A person's text on one page that is not a fact yet, by unit."""
 
     def __init__(self, store: Store, page: Page, editor: PageEditor, last: LastRefresh | None) -> None:
-        self.store, self.trail = store, f"[[{pages.stem(page)}]]"
+        self.store, self.source = store, f"[[{pages.stem(page)}]]"
         path = page.place.path
         known = set(_sentences(store.history.read(last.revision, path) or b"", path)) if last else set()
         self.words: dict[BodyUnit, str] = {}
@@ -431,7 +431,7 @@ class PageEdits:
         """Write it into the day's log, as the person's facts."""
         said = Provenance(self.store.now(), CLIENT, "person")
         for unit, text in self.words.items():
-            fact = Fact(text, origin="person", trail=self.trail)
+            fact = Fact(text, origin="person", source=self.source)
             try:
                 self._written[unit] = knowledge_facts.add(draft, fact, said)[0]
             except (Usage, TooLarge) as error:
@@ -458,7 +458,7 @@ class PageEdits:
         for text in dict.fromkeys((" ".join(said), *said)):
             for path in dict.fromkeys(equal(text)):
                 for fact in document.parse(draft.read(path), path).of(Fact):
-                    if fact.text == text and fact.trail == self.trail and not fact.retired:
+                    if fact.text == text and fact.source == self.source and not fact.retired:
                         yield fact
 
 

@@ -383,7 +383,7 @@ def _as_fact(candidate: Candidate, session: Session, session_file: SessionFile |
     source = (session_file and session_file.link(candidate.turn)) or f"turn {ledger.short_id(candidate.turn)}"
     origin: Origin = "web" if session.group else _ORIGIN_OF_ROLE[candidate.who]
     if candidate.text.split() == candidate.quote.split():
-        return replace(fact, origin=origin, trail=source)
+        return replace(fact, origin=origin, source=source)
     # A person's words in a model's wording have the origin of the heading, which is the agent. What only a
     # tool or an agent said keeps that origin, since no person said it.
     stated_origin = None if origin == "person" else origin

@@ -128,8 +128,8 @@ class NewBank:
 
 def init_json(one: NewBank) -> dict[str, Any]:
     cloned = one.cloned and fields(one.cloned, "address as from", "branch", "revisions", "files")
-    names = ("status.root as bank", "id", "status.own", "status.trail", "timezone", "made", "notes")
-    return fields(one, *names) | (cloned or {})
+    names = ("status.root as bank", "id", "status.own", "status.history as trail", "timezone", "made")
+    return fields(one, *names, "notes") | (cloned or {})
 
 
 def show_init(screen: Screen, one: NewBank) -> None:
@@ -150,7 +150,7 @@ def show_init(screen: Screen, one: NewBank) -> None:
 
 
 def _history_text(found: Status) -> str:
-    return "its own git repository" if found.own else f"a separate repository, in {found.trail}"
+    return "its own git repository" if found.own else f"a separate repository, in {found.history}"
 
 
 def _show_clone(screen: Screen, one: NewBank, done: CloneResult) -> None:
@@ -247,7 +247,7 @@ def status_json(
     watched = {key: watch[key] for key in ("mode", "why") if key in watch}
     whole, *blocks = found.budgets
     return {
-        **fields(found, "root as bank", "trail", "own", ("head?", output.revision_json)),
+        **fields(found, "root as bank", "history as trail", "own", ("head?", output.revision_json)),
         **fields(found, "files", "edited", "held", "pending", ("waiting", retain.waiting_json)),
         "jobs": {job.name: _job_json(job) for job in jobs},
         "core": output.budget_json(whole) | {"blocks": {one.name: output.budget_json(one) for one in blocks}},

@@ -754,12 +754,12 @@ class _ChainTree:
         parts = (
             f"said by {said.origin}", said.client and f"in {said.client}",
             said.session and f"session {said.session}", " ".join(filter(None, (said.day, said.time))),
-            said.trail,
+            said.source,
         )  # fmt: skip
         self._text(", ".join(filter(None, parts)), rest, rest, "faint")
         if said.words:
             self._text(f"“{' '.join(said.words.split())}”", rest, rest, "match")
-        elif said.trail and said.trail.startswith("[["):
+        elif said.source and said.source.startswith("[["):
             self._text("the words of this session are not on this machine", rest, rest, "faint")
         if said.through:
             self._text(f"read through {', '.join(said.through)}", rest, rest, "faint")
@@ -802,7 +802,7 @@ def chain_json(chain: Chain) -> dict[str, Any]:
 def _step_json(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
     found = {"step": "sentence", **fields(step, "text", "place", "written?")}
     if isinstance(step, FactStep):
-        said = ("origin", "client?", "session?", "day?", "time?", "trail?", "through?", "words?")
+        said = ("origin", "client?", "session?", "day?", "time?", "source as trail?", "through?", "words?")
         quotes = ("quotes", ("text?", "source?"))
         return found | {"step": "fact"} | fields(step, "retired?", quotes, ("session as said", said))
     if isinstance(step, BeliefStep):
