@@ -74,6 +74,29 @@ def test_what_both_add_to_core_memory_above_its_first_section_stands_there() -> 
     ]
 
 
+HEADING = '## 09:00 · codex · session s1 · tool\n<!-- tags: ["project:shop"] -->\n\n'
+OLD, NEW = "- Alice drinks tea. ^aaaaaaaaaa\n", "- Bob moved. ^bbbbbbbbbb\n"
+
+
+@pytest.mark.parametrize("heading", [HEADING, HEADING.replace('<!-- tags: ["project:shop"] -->\n', "")])
+@pytest.mark.parametrize("before", ["", "## 08:00 · cli\n\n- ours ^cccccccccc\n\n"])
+@pytest.mark.parametrize("after", ["", "\n## 10:00 · web · web\n\n- web ^dddddddddd\n"])
+@pytest.mark.parametrize("now", [OLD + NEW, OLD.replace("tea", "coffee")])
+def test_what_is_new_below_a_heading_that_the_other_side_removed_keeps_it(
+    heading: str, before: str, after: str, now: str
+) -> None:
+    base = f"# Saturday\n\n{before}{heading}{OLD}{after}"
+    left = f"# Saturday\n\n{before}{after}"
+    kept = f"# Saturday\n\n{before}{heading}{now.removeprefix(OLD)}{after}"
+    for sides in ((left, base.replace(OLD, now)), (base.replace(OLD, now), left)):
+        assert text(of(*sides, base)).split() == kept.split()
+    if "tags" not in heading:
+        there = {DAY: base.replace(OLD, now).encode()}
+        for files in (({}, there), (there, {})):
+            done = merge({DAY: base.encode()}, *files)
+            assert text(done).split() == f"# Saturday\n\n{heading}{now.removeprefix(OLD)}".split()
+
+
 def test_two_readings_of_one_fact_stand_side_by_side() -> None:
     done = of(BASE.replace("tea", "coffee"), BASE.replace("tea", "water"))
     assert "<<<" not in text(done) and [t.why for t in done.notes] == ["both"]

@@ -15,6 +15,7 @@ from datetime import date
 from difflib import SequenceMatcher
 from functools import partial
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,16 @@ def _part_texts(parts: Iterable[bytes], units: Mapping[Key, MergeUnit]) -> list[
     return [text.decode("utf-8", "replace").strip() for text in found if text.strip()]
 
 
+_HEADING = re.compile(rb"(#{1,6})\s")
+_OUR_COMMENT = re.compile(rb"<!-- (?:tags|through):")
+
+
+def _heading_level(part: bytes) -> int:
+    """The level of a part that is a heading, 0 for another."""
+    found = _HEADING.match(part)
+    return len(found[1]) if found else 0
+
+
 def _is_paragraph(raw: bytes) -> bool:
     """Whether a part is a paragraph, which would continue a text right above it."""
     first = raw.split(b"\n", 1)[0].removesuffix(b"\r").decode("utf-8", "surrogateescape")
@@ -282,7 +293,7 @@ def join_conflict(old: list[bytes], ours: list[bytes], theirs: list[bytes]) -> l
     gone = {part for part in old if part.strip() and (part not in ours or part not in theirs)}
     kept = [part for part in theirs if part not in gone]
     there = {part for part in (*theirs, *old) if part.strip() and not part.startswith(b"#")}
-    fresh = [part for part in ours if part not in there]
+    fresh = [part for part in ours if part not in there and part not in gone]
     if not any(part.strip() for part in fresh):
         return kept
     if kept and not kept[-1].strip() and not fresh[0].strip():
@@ -590,7 +601,7 @@ class _BankMerge:
         for key, unit in self.units.items():
             if key not in seen:
                 rows[unit.path] = self._insert_unit(rows[unit.path] or [], key, unit)
-        return rows
+        return {path: there and self._restore_headings(path, there) for path, there in rows.items()}
 
     def _merge_parts(self, path: str) -> list[bytes] | None:
         if path in self.whole:
@@ -611,6 +622,27 @@ class _BankMerge:
         changed = any(p.strip() and p not in (*mine, *other) and not p.startswith(UNIT_MARK) for p in old)
         if changed and path != SETTINGS and all(said):
             self.notes.append(MergeNote("text", path, "both", *said))
+
+    def _restore_headings(self, path: str, rows: list[bytes]) -> list[bytes]:
+        """Put back the headings that one side removed with all that stood below them, above what the other
+        side has new or changed there: a fact has its time, client and session from its heading."""
+        for side, other in ((self.other, self.mine), (self.mine, self.other)):
+            parts, gone = side.parts.get(path, []), {p for p in other.parts.get(path, ()) if p.strip()}
+            below, first = 0, b""  # the level of the last heading, and what it is to stand above
+            for at, part in reversed([*enumerate(parts, start=1)]):
+                if not (level := _heading_level(part)):
+                    if part.strip() and part in rows and part not in gone:
+                        below, first = 7, part
+                elif level < below:
+                    below = level
+                    section = takewhile(lambda p, to=level: not 0 < _heading_level(p) <= to, parts[at:])  # type: ignore[misc]
+                    if part not in rows and gone.isdisjoint(section):
+                        with_it = takewhile(lambda p: not p.strip() or _OUR_COMMENT.match(p), parts[at:])
+                        where = rows.index(first)
+                        fresh = [part, *(p for p in with_it if not p.strip() or p not in rows)]
+                        rows[where:where] = [b"\n", *fresh] if where and rows[where - 1].strip() else fresh
+                        first = part
+        return rows
 
     def _insert_unit(self, rows: list[bytes], key: Key, unit: MergeUnit) -> list[bytes]:
         """Insert a unit after its predecessor on the side that has it, else at the end."""
