@@ -41,10 +41,21 @@ NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
-_OF_NOUNS = r"(?i:d(?:er|ie|as|en|em)|zu[mr]|beim|vom|ins|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?)"
+_TITLE = late(r"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Hr|Fr|M|Mme|Mlle|Sr|Sra|Srta|Dott|Sig)\.$")
+"""An abbreviated title, whose stop ends no sentence."""
+_COMMON_NOUN = late(
+    r"\w+n(?:umme)?r|(?:[A-Z]\w*)?(?:[Aa]rzt|[Ää]rztin|[Aa]nw[aä]lt(?:in)?)|(?:Ex-?)?[Ff]reund(?:in)?"
+    r"|Kolleg(?:e|in)|Chefin|Nachbar(?:in)?|Kund(?:e|in)|Vermieter(?:in)?|Lehrer(?:in)?|Bruder|Schwester|Sohn"
+    r"|Tochter|Vater|Mutter|Hund|Katze|Kater"
+)
+"""A German noun before a name or number: "Freundin Ines", "Kundennummer 12"."""
+_OF_NOUNS = (
+    r"(?i:d(?:er|ie|as|en|em)|zu[mr]|beim|vom|ins|im|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?"
+    r"|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|mehrere|viele)"
+)
 _GERMAN_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
-_GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} $")
-"""A German article (`zum` has one) or possessive. The word after it is a noun, and all nouns are
+_GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} (?:[a-zäöüß]{{3,}}e[mnrs]? )?$")
+"""A German article (`zum` has one), possessive or number. The word after it is a noun, and all nouns are
 capitalised."""
 
 LABELS = frozenset(_LISTS["labels"].split())
@@ -69,8 +80,9 @@ def _capitalised_runs(text: str) -> Iterator[tuple[list[str], bool]]:
     ("Lord of the Rings") is one, without its article, and does not merely open a sentence."""
     plain = text if _CODE_SIGNS.isdisjoint(text) else _CODE.sub(lambda m: "\0" * len(m[0]), text)
     for match in _CAPITALISED_RUN.finditer(plain):
-        near = plain[max(0, match.start() - 8) : match.start()]
+        near = plain[max(0, match.start() - 32) : match.start()]
         words, opens = match[0].split(" "), _SENTENCE_START.search(near.rstrip(" ")[-3:]) is not None
+        opens = opens and not _TITLE.search(near.rstrip(" "))
         if _GERMAN_NOUN.match(match[0]):
             words, opens = words[2:], False
         elif _GERMAN_DETERMINER.search(near) and words[0].isalpha() and not words[0][1:2].isupper():
@@ -84,7 +96,7 @@ def _trim_name(words: list[str]) -> str:
     """A run of words as a name, without words that are no part of one; '' if nothing is left."""
     while words and words[-1] in NO_NAMES:
         words = words[:-1]
-    while words and words[0] in NO_NAMES:
+    while words and (words[0] in NO_NAMES or _COMMON_NOUN.fullmatch(words[0])):
         words = words[1:]
     name = re.sub(r"['’]s?$", "", " ".join(words))
     return name if len(name) > 1 and not name[0].isdigit() else ""
@@ -170,7 +182,7 @@ def _first_name(query: str, known: set[str]) -> list[tuple[int, str]]:
     if not match:
         return []
     word = re.sub(r"['’]s?$", "", match[1])
-    ordinary = word.casefold() in ORDINARY | _QUERY_WORDS or word in NO_NAMES or word.endswith("ing")
+    ordinary = word.casefold() in ORDINARY | _QUERY_WORDS or not _trim_name([word]) or word.endswith("ing")
     part = any(word in name.split() for name in known)
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
 
