@@ -220,6 +220,17 @@ def test_a_text_in_parts(text: str, dated: bool, read: tuple[str | None, ...]) -
     assert hindsight.split_text(text, dated) == read
 
 
+def test_what_is_not_read_of_the_memories_of_hindsight_is_named(shell: Shell, tmp_path: Path) -> None:
+    listed = [{"id": "c5", "text": "Whales sing."}, {"id": "c6", "content": "other key"}, 3]
+    done = shell.ok("import", "hindsight", exported(tmp_path, {"memories": listed}), "--json").json
+    assert "2 memories without a text or of an unknown type: c6, 3" in done["left"]
+    (fact,) = records(shell, done["taken"][0]["path"], Fact)
+    assert (fact.text, fact.kind) == ("Whales sing.", "world")
+    (tmp_path / "hs/bank.json").write_text("{bad")
+    refused = shell("import", "hindsight", str(tmp_path / "hs/bank.json"))
+    assert refused.code == 2 and "bank.json:1: not JSON" in refused.err
+
+
 def test_an_export_of_something_else(shell: Shell, tmp_path: Path) -> None:
     done = shell("import", "hindsight", exported(tmp_path, {"rows": [1]}))
     assert done.code == 2 and "no memories" in done.err

@@ -22,6 +22,7 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
 from ua_memory.text import dates
+from ua_memory.text.wording import counted, shorten
 
 # -- contents --------------------------------------------------------------------------------------------
 # Markdown files are copied (`CopiedNote`); contents of a database become records (`ImportedRecord`), pages
@@ -349,6 +350,8 @@ def _name(note: CopiedNote) -> str:
 
 BELIEFS = ("observation", "opinion")
 TYPES = ("world", "experience", "assistant", "bank", "observation", "opinion")
+LISTS = ("memories", "memory_units", "items")
+"""Keys of lists of memories, in which each object that is not read is reported."""
 SOURCES = ("source_memory_ids", "source_fact_ids", "source_memories")
 LONGEST_PROOF = 240
 """So many characters of a source's first line are quoted in a proof."""
@@ -369,19 +372,26 @@ class ExportObjects:
     links: list[tuple[str, str]] = field(default_factory=list)
     directives: list[Json] = field(default_factory=list)
     nameless: int = 0
+    unread: list[str] = field(default_factory=list)
+    """Of the memories those without a text or of an unknown type."""
 
-    def sort(self, value: Any) -> None:
-        """Sort all objects within a value, recursively."""
+    def sort(self, value: Any, listed: bool = False) -> None:
+        """Sort all objects within a value, recursively; `listed` are those in one of `LISTS`."""
         if isinstance(value, list):
             for each in value:
-                self.sort(each)
-        elif isinstance(value, dict):
-            self._sort_object(value)
-            for each in value.values():
-                if isinstance(each, dict | list):
-                    self.sort(each)
+                self.sort(each, listed)
+            return
+        one = value if isinstance(value, dict) else {}
+        if not self._sort_object(one, listed) and listed:
+            self.unread.append(str(one.get("id") or shorten(json.dumps(value, ensure_ascii=False), 40)))
+        for name, each in one.items():
+            if isinstance(each, dict | list):
+                self.sort(each, name in LISTS and isinstance(each, list))
 
-    def _sort_object(self, one: Json) -> None:
+    def _sort_object(self, one: Json, listed: bool) -> bool:
+        """Whether an object is of a known kind. A memory that is listed as one may lack its type."""
+        if listed and not (one.get("fact_type") or one.get("type")) and _text(one, "text"):
+            one["fact_type"] = "world"
         key = str(one.get("id") or one.get("key") or "")
         if _text(one, "text") and (one.get("fact_type") or one.get("type")) in TYPES:
             self.nameless += not key
@@ -398,6 +408,9 @@ class ExportObjects:
             self.links.append((str(one["unit_id"]), str(one["entity_id"])))
         elif "is_active" in one and _text(one, "content"):
             self.directives.append(one)
+        else:
+            return False
+        return True
 
 
 def read_hindsight(name: str, files: Files) -> SourceContents:
@@ -411,10 +424,13 @@ def read_hindsight(name: str, files: Files) -> SourceContents:
     models, pages, bodies = _pages(objects)
     items = tuple(_records(objects))
     notes += [*bodies, *_documents(objects)]
-    if not (items or notes or models or pages):
-        hint = "give an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON"
-        raise Usage("contains no memories, documents or mental models of Hindsight", where=name, hint=hint)
     left += _left_out(objects)
+    if not (items or notes or models or pages):
+        if problems:
+            raise Usage(problems[0].message, where=f"{problems[0].path}:{problems[0].line}")
+        hint = "give an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON"
+        what = "; ".join(("contains no memories, documents or mental models of Hindsight", *left))
+        raise Usage(what, where=name, hint=hint)
     name = re.sub(r"\.jsonl?\Z", "", name)
     return SourceContents(
         "hindsight", name, tuple(notes), items, models=models, pages=pages,
@@ -448,6 +464,10 @@ def _left_out(objects: ExportObjects) -> Iterator[str]:
         yield f"directives ({names}): copy those you want into ua-memory.toml"
     if objects.nameless:
         yield f"{objects.nameless} memories have no id; their text is compared instead"
+    if objects.unread:
+        some = f"{', '.join(objects.unread[:5])}{', …' if len(objects.unread) > 5 else ''}"
+        number = counted(len(objects.unread), "memory", "memories")
+        yield f"{number} without a text or of an unknown type: {some}"
 
 
 # -- memories --------------------------------------------------------------------------------------------
