@@ -627,6 +627,18 @@ def test_a_broken_line_is_answered_and_the_next_too(place: Place) -> None:
     assert "archival_memory_search" in said[-2]["error"]["message"]
 
 
+def test_a_line_that_is_too_long_is_answered_by_its_id(place: Place) -> None:
+    given = {"name": "archival_memory_insert", "arguments": {"content": "x" * relay.LARGEST_LINE, "id": "no"}}
+    call = {"method": "tools/call", "params": given}
+    rows = [{"jsonrpc": "2.0", "id": "a", **call}, {**call, "jsonrpc": "2.0", "id": 2}, {**call, "x": 1}]
+    rows += [{"id": 4, "params": given, "jsonrpc": "2.0", "method": "ping"}]
+    said = relayed(place, [json.dumps(row) for row in rows], "off")
+    assert [each["id"] for each in said] == ["a", 2, None, 4]
+    for each in said[:2]:
+        assert each["result"]["isError"] and "use ingest_file" in each["result"]["content"][0]["text"]
+    assert "too long" in said[3]["error"]["message"]
+
+
 @pytest.mark.parametrize("daemon", ["off", "auto"])
 def test_a_tool_is_called(place: Place, daemon: str) -> None:
     if daemon == "auto":

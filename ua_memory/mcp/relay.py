@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 
 from ua_memory import discovery
@@ -31,6 +32,12 @@ MODERN_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY, MODE_VARIABLE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
 LARGEST_LINE = 2 << 20
 """Bytes of a line: a forwarded request must fit into one message to the daemon."""
+_STRINGS = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"'
+_ID = rb'"id"\s*:\s*(-?\d+|"[^"\\]*")'
+_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _STRINGS + rb"\s*,\s*)*" + _ID)
+_ID_LAST = re.compile(_ID + rb"\s*(?:,\s*" + _STRINGS + rb"\s*)*\}\s*\Z")
+"""The id of a request before or behind its parameters."""
+_LINE_ENDS = 500
 MAY_ASK_A_MODEL = frozenset(
     "retain ingest ingest_file create_page update_page refresh_page reflect".split()  # noqa: SIM905
 )
@@ -129,6 +136,9 @@ class Relay:
         try:
             if not line.strip():
                 return
+            if len(line) > LARGEST_LINE:
+                self._refuse_large(line)
+                return
             message = _parse_line(line)
             if message.get("method") == "notifications/cancelled":
                 self._cancel(message.get("params"))
@@ -145,6 +155,20 @@ class Relay:
         except JsonRpcError as fault:
             answer = {"error": fault.error}
         self._send(number, answer)
+
+    def _refuse_large(self, line: bytes) -> None:
+        """Answer a line that is too long, without reading it: by the id at one of its ends, if there is one,
+        since a caller would wait for it."""
+        first, last = line[:_LINE_ENDS], line[-_LINE_ENDS:]
+        found = _ID_FIRST.match(first) or _ID_LAST.search(last)
+        number = json.loads(found[1]) if found else None
+        what = f"too long: a line has at most {LARGEST_LINE} bytes"
+        if number is None or b'"tools/call"' not in first + last:
+            self._send(number, {"error": JsonRpcError(BAD_REQUEST, what).error})
+            return
+        answers = self.known["modern" if MODERN_KEY.encode() in line else "legacy"]
+        text = f"{what}; split it, or use ingest_file"
+        self._send(number, {"result": _tool_result({"text": text, "failed": True}, answers)})
 
     def finish(self) -> None:
         """Wait for the threads."""
@@ -231,16 +255,13 @@ class Relay:
         self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]
     ) -> dict[str, Any]:
         """Call a tool. JsonRpcError for an unknown one."""
-        name, listing = params.get("name"), answers["tools/list"]
+        name = params.get("name")
         # Only by --tools: a tool that the settings disable has its own error message.
         asked = self._expand_names(self.names or ["all"])
         names = [tool["name"] for tool in self.known["tools"] if tool["name"] in asked]
         if name not in names:
             raise JsonRpcError(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
-        found = self._ask({"tool": name, "arguments": params.get("arguments")}, running)
-        content = [{"type": "text", "text": found["text"]}]
-        more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
-        return {"content": content, "isError": found["failed"], **more}
+        return _tool_result(self._ask({"tool": name, "arguments": params.get("arguments")}, running), answers)
 
     def _read_resource(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
         uri = params.get("uri")
@@ -263,6 +284,12 @@ class Relay:
         if line not in self._printed:  # each call is a separate command and would repeat it
             self._printed.add(line)
             _log(line)
+
+
+def _tool_result(found: dict[str, Any], answers: dict[str, Any]) -> dict[str, Any]:
+    """The result of a tool's call, in the era of these answers."""
+    more = {key: value for key, value in answers["tools/list"].items() if key in ("resultType", "_meta")}
+    return {"content": [{"type": "text", "text": found["text"]}], "isError": found["failed"], **more}
 
 
 def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
@@ -346,8 +373,6 @@ def _log(line: str) -> None:
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
-    if len(line) > LARGEST_LINE:
-        raise JsonRpcError(BAD_REQUEST, f"a line has at most {LARGEST_LINE} bytes")
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
