@@ -42,7 +42,7 @@ def sentence(length: int, rng: random.Random = RNG) -> str:
 def environment(home: str, daemon: str = "require") -> dict[str, str]:
     """The environment of commands that find nothing of this user's."""
     who = {f"GIT_{role}_{part}": "b@b" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("UA_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("UA_", "PYTHON"))}
     return {**kept, "HOME": home, "XDG_RUNTIME_DIR": home, "UA_MEMORY_DAEMON": daemon, **who}
 
 
