@@ -362,6 +362,65 @@ def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
     assert [kept in text for text in found] == [True] * bool(kept), found
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Alice's phone extension is 4417. Wait, no, 4471.",
+        "Our new office is in Gohlis. No, I meant Plagwitz.",
+        "The vet gives Momo 2 ml of gabapentin before car rides. Wait, 0.2 ml, not 2 ml!",
+        "Their contact at Bergmann is Ms. Okafor. Ah wait, Okafor left; it is Mr. Lindner now.",
+        "Der Vertrag mit Krause läuft bis 30. Juni 2027. Ich meinte 30. Juli 2027.",
+        "Kater Momo bekommt 2 ml Gabapentin vor Autofahrten. Moment, 0,2 ml, nicht 2 ml!",
+        "The two failing tests are test_vat and test_refund. Jonas will fix them by Wednesday, not me.",
+        "Emma kommt in die Kita Regenbogen. Sie ist allergisch gegen Haselnüsse.",
+        "We move the database to Scaleway in Paris. Their quote was 64 euros a month.",
+    ],
+)
+def test_a_sentence_that_corrects_the_one_before_or_leans_on_it_stays_with_it(said: str) -> None:
+    assert texts(extract(talk(("person", said), ("assistant", "OK.")))) == [said]
+
+
+def test_a_corrected_day_is_the_day_of_the_event() -> None:
+    (found,) = extract(
+        talk(("person", "The meeting with the lawyer is on 4 March 2026. Actually, make that 5 March 2026."))
+    )
+    assert found.when == "2026-03-05"
+
+
+@pytest.mark.parametrize(
+    "asked, said, kept",
+    [
+        ("Should I format with ruff or with black?", "ruff. Black is not an option.", True),
+        ("Which formatter should I use?", "ruff. Black is not an option.", True),
+        ("Soll ich mit Tabs oder Leerzeichen einrücken?", "Leerzeichen, bitte.", True),
+        ("Should I delete the old staging server?", "Not yet! Keep it until the audit is over.", True),
+        ("I would enable two-factor login for all admins.", "yes, but only for admins, not customers", True),
+        ("Should I run the tests now or later?", "later please, I'm in a meeting", False),
+        ("What should I do next?", "the migration of the users table", False),
+        ("Shall I commit this?", "yes, but only the two files in src", False),
+    ],
+)
+def test_a_choice_or_a_limited_yes_is_kept_with_its_question(asked: str, said: str, kept: bool) -> None:
+    found = texts(extract(talk(("assistant", asked), ("person", said), ("assistant", "OK."))))
+    assert found == ([f"{asked} – {said}"] if kept else [])
+
+
+def test_what_is_so_instead_of_a_wrong_claim_is_kept() -> None:
+    claim = "The pool is limited to 10 and that is why requests time out."
+    said = "That's wrong. The timeouts come from the missing index on stock_moves.sku."
+    found = texts(extract(talk(("assistant", claim), ("person", said), ("assistant", "Right."))))
+    assert found == ["The timeouts come from the missing index on stock_moves.sku."]
+
+
+def test_a_decision_is_kept_and_weighing_it_is_not() -> None:
+    turns = (
+        ("person", "Ich überlege noch, ob wir das Sofa mitnehmen."),
+        ("assistant", "Das Sofa hat Platz."),
+        ("person", "Ok, das Sofa kommt doch mit."),
+    )
+    assert texts(extract(talk(*turns))) == ["Ok, das Sofa kommt doch mit."]
+
+
 def test_what_the_person_said_stays_when_the_agent_admits_it() -> None:
     said = "The API supports pagination with cursor tokens in version 3."
     turns = (

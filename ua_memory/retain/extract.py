@@ -341,7 +341,7 @@ agent's words sooner than a person's."""
 class Context:
     """Where a sentence was said. `closing`: its turn is the assistant's last before a person spoke again;
     `final`: the conversation ends with it; `proposal`: the turn asks for permission; `refused`, `confirmed`:
-    the person's answer."""
+    the person's answer; `denies`: the person says that the assistant's claim is wrong."""
 
     person: bool
     closing: bool = False
@@ -349,6 +349,7 @@ class Context:
     proposal: bool = False
     refused: bool = False
     confirmed: bool = False
+    denies: bool = False
 
 
 _GOOD_HEADING = late(
@@ -393,9 +394,9 @@ class Score:
 NO_SCORE = Score(0.0, ())
 CONFIRMED = 3.0
 """Log-odds that an agent's sentence gains if the person confirms it."""
-LEFT_TO_DO, REQUEST = 2.3, -3.0
-"""Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones,
-and of one that asks for something to be done now."""
+LEFT_TO_DO, REQUEST, UNDECIDED = 2.3, -3.0, -3.0
+"""Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones;
+of one that asks for something to be done now; and of one that only weighs whether to do something."""
 RULE_SCORE = Score(1.0, ("standing rule",))
 """The score of a person's standing rule, which is always kept, as a preference."""
 
@@ -424,6 +425,7 @@ def score(sentence: Sentence, context: Context) -> Score:
     more = CONFIRMED * context.confirmed
     if context.person:
         more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
+        more += UNDECIDED * ("undecided" in found) + CONFIRMED * context.denies
     value = 1 / (1 + exp(-sum(found.values()) - more))
     return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
 
@@ -513,6 +515,7 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
 
 _ASKS = "?", "？"
 ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
+LIMIT = Score(0.8, ("limited assent",))
 _LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
 """Most words of a person's answer to a question, and of a short remark with a number."""
 _SHORT_QUESTION, _LONGEST_QUESTION = 4, 160
@@ -534,6 +537,19 @@ _ASKS_NOTHING = late(
     re.IGNORECASE,
 )
 """A question for a permission, for an opinion of the moment, or for whatever comes to mind."""
+_MAY_I = r"(?:(?:shall|should|may|can) i|(?:soll|darf|kann) ich|(?:dois|puis)-je)"
+_ASKS_FOR_CHOICE = late(
+    r"(?:\b(?:which|what|where|when|who|how (?:many|much|often|long)|welche\w*|was|wo|wann|wie (?:viele?|oft)"
+    rf"|quel\w*|où|quand|combien)\b[^.?!]*\b{_MAY_I}\b"
+    rf"|\b{_MAY_I}\b[^.?!]* (?:or|oder|ou) (?!not|nicht))"
+    r"(?![^?]*\b(?:next|now|first|later|proceed|start|stop|begin|continue|wait|work on|do|tun|machen|anfangen"
+    r"|jetzt|zuerst|warten|maintenant|attendre)\b)[^?]*\?$",
+    re.IGNORECASE,
+)
+"""A question for one of several things: more than a permission."""
+_OF_THE_MOMENT = late(
+    r"\b(?:commit|push|continue|proceed|run|start|show|open|try|look|check|read)\b", re.IGNORECASE
+)
 _ANSWERS_NOTHING = late(
     r"[?？]|```|\b(?:idk|dunno|no idea|(?:not |un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
     r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
@@ -575,8 +591,13 @@ def _length(text: str) -> int:
 
 
 def _asks_what(question: str) -> bool:
-    asks = question.endswith(_ASKS) and not _ASKS_NOTHING.search(question)
-    return asks and bool(_ASKS_WHAT.search(question))
+    return _is_question(question) and bool(_ASKS_WHAT.search(question))
+
+
+def _is_question(text: str) -> bool:
+    """Whether a text asks for more than a permission, or than whatever comes to mind."""
+    asks_nothing = _ASKS_NOTHING.search(text) and not _ASKS_FOR_CHOICE.search(text)
+    return text.endswith(_ASKS) and not asks_nothing
 
 
 def _answer_score(question: str, text: str) -> Score | None:
@@ -590,6 +611,8 @@ def _answer_score(question: str, text: str) -> Score | None:
         return None
     if _asks_what(question):
         return ANSWER
+    if _replies_by("limits", text) and words > _STANDS_ALONE and not _OF_THE_MOMENT.search(question):
+        return LIMIT
     asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
     with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
@@ -601,17 +624,16 @@ def _is_pasted(text: str) -> bool:
     return any(_LOG_LINE.match(line) or (len(lines) > 1 and _DUMP.match(line)) for line in lines)
 
 
-def _answer(
-    question: str, found: Score, turn: Turn, zone: tzinfo | None, *, corrects: bool = False
-) -> Candidate:
-    """A person's short turn as a candidate, after what it answers unless it is understood alone; or after
-    what it corrects."""
+def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None, leans: bool = False) -> Candidate:
+    """A person's short turn as a candidate, after what it answers or corrects unless it is understood alone;
+    if it `leans` on that, always."""
     quote = one_line(turn.text)
     sentence = Sentence(without_markup(quote), quote, 0)
     candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
-    asked = question.endswith(_ASKS) and not _ASKS_NOTHING.search(question)
-    alone = not asked and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE
-    return candidate if alone and not corrects else replace(candidate, text=f"{question} – {candidate.text}")
+    alone = not leans and not _is_question(question)
+    if alone and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE:
+        return candidate
+    return replace(candidate, text=f"{question} – {candidate.text}")
 
 
 # -- extraction from conversations -------------------------------------------------------------------------
@@ -631,11 +653,14 @@ _LOW_THRESHOLD = 0.25
 _SHORT_ITEM, _LONG_LEAD = 4, 10
 """In words: shorter items are joined with the rest of their list; a longer lead does not introduce it."""
 _REFERS = late(
-    r"(?:it|its|it's|this|that|that's|these|those|they|them|he|she|both|so|but|because|otherwise|then"
+    r"(?:it|its|it's|this|that|that's|these|those|they|them|their|he|she|his|her|both|so|but|because|otherwise"
+    r"|then|er|sie|ihre?|seine?|ils?(?! (?:faut|y a))|elles?|leurs?"
     r"|therefore|hence|"
     r"which|unless|until|except|however|instead)\b",
     re.IGNORECASE,
 )
+_ABOUT_THEM = late(r"(?:[\w’']+ ){1,4}them\b")
+"""A sentence about things that the one before has named."""
 _EMPTY_LEAD = late(
     r"\b(?:here(?:'s| is| are)|let me|i(?:'ve|'ll| have| need| see)?|we(?:'ve| have| now|'ll)?|you"
     r"|want me|now|done"
@@ -726,7 +751,9 @@ class Extraction:
                 self._drop(range(self._person_turn + 1, self._turns))
             corrected = self._find_corrected(turn.text)
             self._person_turn = self._turns
-            self._score_turn(self._turns, turn, Context(person=True))
+            self._score_turn(
+                self._turns, turn, Context(person=True, denies=_replies_by("says wrong", turn.text))
+            )
             if corrected in self._candidates:
                 self._join_correction(corrected, turn)
             self._question = ""
@@ -762,7 +789,8 @@ class Extraction:
         self._sentence_counts[turn.role] += len(said)
         if context.person and not typed and (least := _answer_score(self._question, turn.text)):
             found = max([least, *(score(one, context) for one in said)], key=lambda found: found.value)
-            self._insert(_answer(self._question, found, turn, self._zone), (number, 0))
+            limited = least.cues == LIMIT.cues
+            self._insert(_answer(self._question, found, turn, self._zone, limited), (number, 0))
             return
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
@@ -815,7 +843,7 @@ class Extraction:
         earlier = self._pop(key).candidate
         self._drop(range(self._turns, self._turns + 1))
         weight = Score(max(REMARK.value, earlier.score), ("correction",))
-        self._insert(_answer(earlier.text, weight, turn, self._zone, corrects=True), (self._turns, 0))
+        self._insert(_answer(earlier.text, weight, turn, self._zone, leans=True), (self._turns, 0))
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
         """The keys of the candidates that say the same, or give an earlier value of the same thing."""
@@ -947,11 +975,14 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         ):
             start -= 1
         corrects = _replies_by("amends", said[start].text)
-        if corrects or worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower()):
+        leans = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
+        if corrects or leans or _ABOUT_THEM.match(said[start].text):
             before = start - 1
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
-            elif not (corrects or _SPECIFIC.search(said[start].text) or _ends_in_rule(said[start].text)):
+            elif leans and not (
+                corrects or _SPECIFIC.search(said[start].text) or _ends_in_rule(said[start].text)
+            ):
                 continue  # without the sentence before it is not clear what it is about
         while (
             at < len(said)
@@ -1002,11 +1033,13 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         text += joint + (said.with_speaker if context.person and not text else said.text)
         quote += (f" {said.marker} " if said.marker and quote else " " if quote else "") + said.quote
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
+    dated = [said.text for said in reversed(sentences) if _replies_by("amends", said.text)] + [text]
+    whens = (extract_by_model.when_in_text(each, at.date()) for each in dated if at)
     return Candidate(
         text=text,
         kind=_candidate_kind(score, context),
         who="person" if context.person else "assistant",
-        when=extract_by_model.when_in_text(text, at.date()) if at else None,
+        when=next(filter(None, whens), None),
         entities=names(text),
         tags=tuple(dict.fromkeys(_HASHTAG.findall(text))),
         quote=quote,
@@ -1041,7 +1074,10 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
 @cache
 def _replies() -> Mapping[str, re.Pattern[str]]:
     """The patterns of `data/replies.txt`."""
-    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("replies.txt", denials=DENIALS)}
+    return {
+        name: late(pattern, re.IGNORECASE)
+        for name, pattern in table("replies.txt", assents=ASSENTS, denials=DENIALS)
+    }
 
 
 def _replies_by(how: str, text: str) -> bool:
