@@ -29,7 +29,7 @@ ROWS = st.lists(st.tuples(st.text(), st.text(max_size=9)).map(lambda two: fence.
 @example([fence.row("", "的" * 90, "a#L1"), fence.row("", "b", "a#L2")], 80)
 @example(["- " + "  " * 5000 + "x"], 10_000)
 def test_never_over_and_greedy(lines: list[str], most: int) -> None:
-    text, left = budgeted_block("search", "head", lines, most)
+    text, left = budgeted_block("head", lines, most)
     assert tokens.count(text + "\n") <= most or not text
     kept = text.split("\n")[2:-1]
     clean = [fence.sanitize(line) for line in lines]
@@ -40,7 +40,7 @@ def test_never_over_and_greedy(lines: list[str], most: int) -> None:
         fits = tokens.count(fence.fenced("search", "\n".join(["head", *here, line])) + "\n") <= most
         here += [line] if fits else []
     assert kept == here
-    assert (text, left) == budgeted_block("search", "head", lines, most)
+    assert (text, left) == budgeted_block("head", lines, most)
 
 
 def test_presets_grow_and_are_those_of_the_settings() -> None:

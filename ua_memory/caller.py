@@ -366,8 +366,8 @@ def _empty(folder: Path) -> str:
 # Dates that people write for options.
 
 
-def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
-    """A moment out of what an option was given: `2026-11-21` (its noon), `2026-11-21T14:00`.
+def parse_moment(text: str | None, now: datetime) -> datetime:
+    """A moment out of what `--now` was given: `2026-11-21` (its noon), `2026-11-21T14:00`.
 
     With an offset or in the zone of `now`, which is the answer to None. Usage for anything else.
     """
@@ -381,7 +381,7 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
         return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
     except ValueError as error:
         hint = "use 2026-11-21 or 2026-11-21T14:00"
-        raise Usage(f"{text!r} is not a valid time", where=option, hint=hint) from error
+        raise Usage(f"{text!r} is not a valid time", where="--now", hint=hint) from error
 
 
 DATES = "2026-11-21, 2026-11, 30d, yesterday, last week or May"

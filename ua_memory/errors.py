@@ -30,6 +30,16 @@ def at_least(least: int, **given: int | None) -> None:
             raise Usage(f"{name} must be at least {least}, not {value}")
 
 
+def one_line(text: str, most: int, what: str, example: str) -> str:
+    """A text on one line. Usage if it is empty, or longer than `what` may be."""
+    line = " ".join(text.split())
+    if not line:
+        raise Usage("no text given", hint=example)
+    if len(line) > most:
+        raise Usage(f"{len(line)} characters; {what} has at most {most}", hint="shorten it")
+    return line
+
+
 class NoBank(UaMemoryError):
     """No bank was found, or the folder named is none."""
 

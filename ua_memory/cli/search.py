@@ -167,7 +167,7 @@ def search(
 
 def query_time(memory: Memory, now: str | None) -> datetime | None:
     """Parse the option `--now`; None if it is not given. Usage."""
-    return parse_moment(now, "--now", memory.store.now()) if now else None
+    return parse_moment(now, memory.store.now()) if now else None
 
 
 def join_query(words: list[str] | None, verb: str = "search") -> str:
@@ -396,7 +396,7 @@ def explain(
 
     Nothing is searched or indexed. Time words are described in docs/time.md.
     """
-    asked = parse_moment(now, "--now", memory.store.now())
+    asked = parse_moment(now, memory.store.now())
     found = memory.explain(" ".join(query), asked)
     emit_json(call, views.explanation_json(found))
     views.show_explanation(Screen(call), found, asked)

@@ -26,7 +26,6 @@ from ua_memory.text.wording import OF_ONE_SESSION, counted
 # The facts that support an observation: their words, their days, and the trend computed from the days.
 
 
-TRENDS = ("new", "strengthening", "steady", "weakening", "stale")
 RECENT, OLD = timedelta(days=30), timedelta(days=90)
 """Evidence is recent within the first, and stale beyond the second (as in Hindsight)."""
 MORE, LESS = 1.5, 0.5

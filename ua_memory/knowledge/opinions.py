@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.errors import Malformed, NotFound, Usage, one_line
 from ua_memory.knowledge import statements
 from ua_memory.markdown import document, lines, printer
 from ua_memory.records import Fact, Kind, Observation, Opinion, Proof
@@ -128,13 +128,7 @@ def _find_in_draft(draft: Draft, block: str | None) -> Opinion:
 # -- validation ----------------------------------------------------------------------------------------
 
 
-def _check_text(text: str) -> str:
-    flat = " ".join(text.split())
-    if not flat:
-        raise Usage("no opinion given", hint='ua-memory opinions revise ^id "…"')
-    if len(flat) > LONGEST:
-        raise Usage(f"{len(flat)} characters; an opinion has at most {LONGEST}", hint="shorten it")
-    return flat
+_check_text = partial(one_line, most=LONGEST, what="an opinion", example='ua-memory opinions revise ^id "…"')
 
 
 def _kind(kind: Kind) -> Kind:

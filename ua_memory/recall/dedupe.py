@@ -16,6 +16,7 @@ from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import foreign_stop_words, numerals
+from ua_memory.text.noise import word_stem
 from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
 
 if TYPE_CHECKING:
@@ -479,7 +480,7 @@ def _in_digits(text: str, folded: str) -> str:
 def _stems(text: str) -> frozenset[str]:
     words = filter(_is_content_word, words_of(text))
     found = (word.removesuffix("ing") if len(word) > 6 else word for word in words)
-    return frozenset(word[: max(4, len(word) - 2)] for word in found)
+    return frozenset(map(word_stem, found))
 
 
 def _is_content_word(word: str) -> bool:

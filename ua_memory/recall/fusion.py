@@ -22,6 +22,7 @@ from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
 from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
 from ua_memory.text.names import numerals
+from ua_memory.text.noise import word_stem
 from ua_memory.text.patterns import data_text
 
 if TYPE_CHECKING:
@@ -549,7 +550,7 @@ def _about_other_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
         return False
     asked_words = [asked.text[word.start : word.end].casefold() for word in rest]
     words = tuple(words_of(texts[0]))
-    shared = sum(any(w.startswith(word[: max(4, len(word) - 2)]) for w in words) for word in asked_words)
+    shared = sum(any(w.startswith(word_stem(word)) for w in words) for word in asked_words)
     return shared <= len(asked_words) / 2
 
 

@@ -72,13 +72,13 @@ def preset(name: str = "", most: int = 0) -> Preset:
     return Preset(chosen.depth, most) if most else chosen
 
 
-def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, list[str]]:
+def budgeted_block(head: str, lines: Iterable[str], most: int) -> tuple[str, list[str]]:
     """(a block with the lines, in order, that fit into `most` tokens, '' if none does; the lines that did not
     fit). Tokens are counted by `tokens.count`, including the final newline."""
     kept: list[str] = []
     left: list[str] = []
     # No token spans a newline, so lines are counted separately.
-    size = text_tokens.count(noise.fenced(kind, head) + "\n")
+    size = text_tokens.count(noise.fenced("search", head) + "\n")
     for line in map(noise.sanitize, lines):
         more = text_tokens.count(line + "\n")
         if size + more <= most:
@@ -86,11 +86,11 @@ def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tup
             size += more
         else:
             left.append(line)
-    text = noise.fenced(kind, "\n".join([head, *kept]))
+    text = noise.fenced("search", "\n".join([head, *kept]))
     # A long text is counted in pieces: a cut may add a token.
     while kept and text_tokens.count(text + "\n") > most:
         left.insert(0, kept.pop())
-        text = noise.fenced(kind, "\n".join([head, *kept]))
+        text = noise.fenced("search", "\n".join([head, *kept]))
     return (text if kept else ""), left
 
 
@@ -333,7 +333,7 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
         rows.append(noise.row(item.date, hit.snippet, details))
     head = HEAD if answer.mode == "hybrid" else BY_WORDS
     if most:
-        return budgeted_block("search", head, rows, most)
+        return budgeted_block(head, rows, most)
     return noise.block("search", head, rows)
 
 

@@ -491,9 +491,8 @@ EVENT_SHARE = 0.75
 def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
     """The hit about an event that has happened, not one that was planned or wished for; of several the better
     match, then the later. None if no hit has a day, two thirds of the phrase's words and all its names."""
-    stems = [
-        word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP_WORDS
-    ]
+    content = (word for word in words_of(phrase) if len(word) > 2 and word not in STOP_WORDS)
+    stems = [noise.word_stem(word) for word in content]
     names = [name.casefold() for name in re.findall(r"(?<!^)\b[A-Z]\w+", phrase)]
     near = [
         hit

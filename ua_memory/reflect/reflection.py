@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.discovery import SETTINGS
-from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage
+from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage, one_line
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import OpinionChange
@@ -750,13 +750,8 @@ def _rule_at(rules: Sequence[str], number: int) -> str:
     return rules[number - 1]
 
 
-def _check_rule(text: str) -> str:
-    rule = " ".join(text.split())
-    if not rule:
-        raise Usage("no text given", hint='ua-memory directives create "Never name a customer."')
-    if len(rule) > LONGEST_DIRECTIVE:
-        raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST_DIRECTIVE}", hint="shorten it")
-    return rule
+_EXAMPLE = 'ua-memory directives create "Never name a customer."'
+_check_rule = partial(one_line, most=LONGEST_DIRECTIVE, what="a directive", example=_EXAMPLE)
 
 
 def _read_rules(draft: Draft) -> list[str]:

@@ -439,6 +439,7 @@ class Flusher:
         self.for_model = model is not None if for_model is None else for_model
         """Whether a model is to read what is queued."""
         self.redacted: Counter[str] = Counter()
+        self._redact = partial(store.redacted, counts=self.redacted)
         self.queue = TurnQueue(store.bank.pending, self._redact)
         self.sessions = SessionFiles(store)
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
@@ -643,11 +644,6 @@ class Flusher:
     def _report(self, turns_done: int, total: int, reached: int) -> None:
         if self.tell:
             self.tell(min(max(turns_done, 0) + reached, total), total)
-
-    def _redact(self, text: str) -> str:
-        found = redaction.redact(text, self.store.config.redact)
-        self.redacted.update(found.counts)
-        return found.text
 
 
 def segments(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ from ua_memory.retain.extract_by_model import (
 from ua_memory.retain.queue import QueueEntry, TextItem, TextQueue
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
-from ua_memory.text import redaction, tokens
+from ua_memory.text import tokens
 from ua_memory.text.wording import WHERE_SAID, counted
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Retainer:
         self.store, self.lookup, self.door = store, lookup, door
         self.model, self.tell = model, tell
         self.redacted: Counter[str] = Counter()
-        self.items = TextQueue(store.bank.pending, self._redact)
+        self.items = TextQueue(store.bank.pending, partial(store.redacted, counts=self.redacted))
 
     def enqueue(self, item: TextItem, *, for_model: bool) -> str:
         """Queue a text and return its key; it is on the disk, without secrets, on return."""
@@ -282,11 +283,6 @@ class Retainer:
         asked = "" if item.mode == "concise" else f"{item.mode}\0{item.instructions}"
         text = f"{self.store.config.id}\0{asked}\0{item.text}"
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:20]
-
-    def _redact(self, text: str) -> str:
-        found = redaction.redact(text, self.store.config.redact)
-        self.redacted.update(found.counts)
-        return found.text
 
 
 def _read_state(

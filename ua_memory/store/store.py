@@ -6,6 +6,7 @@ import contextlib
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from datetime import datetime
@@ -239,9 +240,12 @@ class Store:
                 hint=(self._failed and self._failed.hint) or "ua-memory doctor --mend",
             )
 
-    def redacted(self, text: str) -> str:
-        """The text with secrets masked."""
-        return redaction.redact(text, self.config.redact).text
+    def redacted(self, text: str, counts: Counter[str] | None = None) -> str:
+        """The text with secrets masked; they are counted by kind in `counts`."""
+        found = redaction.redact(text, self.config.redact)
+        if counts is not None:
+            counts.update(found.counts)
+        return found.text
 
     def find_request(self, request: str) -> Revision | None:
         """The revision with this request id; its `id` is '' if it is not committed yet."""

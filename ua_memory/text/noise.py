@@ -130,14 +130,15 @@ def replace_description(described: Description, name: str, found: str) -> str:
     if after is not None:
         return " ".join([*before.split(), name, *after.split()])
     text, words = found.casefold(), clause.split()
-    known = [n for n, word in enumerate(words) if len(word) > 2 and _stem(word) in text]
+    known = [n for n, word in enumerate(words) if len(word) > 2 and word_stem(word) in text]
     rest = words[known[-1] + 1 :] if known else words
     if not known or (rest and _BESIDES.match(rest[0])):
         rest = rest[-1:] if _AUXILIARY.search(before) else []
     return " ".join([*before.split(), name, *rest])
 
 
-def _stem(word: str) -> str:
+def word_stem(word: str) -> str:
+    """The beginning that the forms of a word share."""
     return word[: max(4, len(word) - 2)].casefold()
 
 

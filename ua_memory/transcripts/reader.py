@@ -164,8 +164,7 @@ class TranscriptReading:
     It may be iterated again, one iteration at a time, and only while the stream is open. `problems` has
     the first lines that could not be read, `broken` counts them all; `cut`: the last line is half written;
     `undecoded` counts characters that were not UTF-8. `recalled` has the last lines of recalled memory.
-    `resumed` is whether an id of `since` was found, None without any; `reached` are those of them after which
-    the turns begin.
+    `reached` are the ids of `since` after which the turns begin.
     """
 
     def __init__(self, source: ByteSource, format: Format, since: Collection[str]) -> None:
@@ -188,7 +187,6 @@ class TranscriptReading:
         self.cut: bool = report.cut
         self.undecoded: int = report.undecoded
         self.recalled: tuple[str, ...] = tuple(report.recalled)[-MOST_RECALLED:]
-        self.resumed: bool | None = bool(found) if since else None
         places = {id: self._position(id, found) for id in since}
         self._after = max(places.values(), default=(0, 0))
         self.reached = {id for id, place in places.items() if place == self._after > (0, 0)}
