@@ -124,6 +124,7 @@ def test_a_file_of_the_bank_is_refused_and_a_folder_is_none(shell: Shell) -> Non
     assert done.code == 2 and "memory already" in done.err
     assert "a folder" in shell("ingest", str(shell.cwd.parent)).err
     assert shell("ingest", "nothing.md").code == 4
+    assert "empty.md: the file is empty" in shell("ingest", str(written(shell, "", name="empty.md"))).err
     assert "no such file" in shell("retain", "nothing.md").err
     assert "several files" in shell("ingest", "--document-id", "a", "x.md", "y.md").err
     assert "not read" in shell("ingest", str(written(shell, name="x.xlsx"))).err

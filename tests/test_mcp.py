@@ -332,7 +332,8 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
         ("list_facts", {"person": "Nobody Here"}, "Hint: call archival_memory_search"),
-        ("reflect", {"query": ""}, "query is empty"),
+        ("reflect", {"query": ""}, "query is empty. Hint: pass query (a string)."),
+        ("retire", {"id": "MEMORY.md"}, "name ^id or PATH:LINE, as archival_memory_search prints them"),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
         ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time (timestamp)"),
         ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time (query_timestamp)"),
@@ -410,7 +411,7 @@ def test_what_models_write_in_another_form_is_understood(memory: Memory) -> None
     text = mcp_server.call_tool(memory, "retire", json.dumps({"id": block, "why": 7}), mcp_server.Caller())
     assert not text[1] and f"Retired ^{block}" in text[0]
     for form in (f"^{block}", f" ^{block} ", f"`{block}`", f"#^{block}", f"[^{block}]"):
-        assert f"Retired ^{block}" in said(memory, "retire", id=form)
+        assert f"^{block} was already retired: 20" in said(memory, "retire", id=form, why="other")
     assert "green" in said(memory, "list_facts", retired="true", tags=["gates"])
     assert "no such facts" in said(memory, "list_facts", retired=False, tags="gates", limit="5")
 

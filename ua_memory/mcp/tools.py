@@ -102,11 +102,11 @@ class McpTool(NamedTuple):
         kind = self.parameters[name]
         return f"a list of {kind['items']['type']}s" if kind["type"] == "array" else TYPE_NAMES[kind["type"]]
 
-    def usage(self) -> str:
-        """The arguments in words, for an error's hint."""
+    def usage(self, *names: str) -> str:
+        """The arguments in words, or only those with these names, for an error's hint."""
         each = (
             f"{name} ({self.describe(name)}{'' if name in self.required else ', or nothing'})"
-            for name in self.parameters
+            for name in names or self.parameters
         )
         return f"pass {', '.join(each) or 'nothing'}"
 
@@ -134,7 +134,7 @@ def check_arguments(tool: McpTool, arguments: object) -> dict[str, Any]:
     for name in tool.required:
         if given.get(name) is None:
             missing = "is missing" if name not in given else f"must be {tool.describe(name)}"
-            raise Usage(f"{name} {missing}", hint=tool.usage())
+            raise Usage(f"{name} {missing}", hint=tool.usage(name))
     names = (name for name in tool.parameters if given.get(name) is not None)
     return {name: _check_value(tool, name, given[name]) for name in names}
 
@@ -143,13 +143,13 @@ def _check_value(tool: McpTool, name: str, value: Any) -> Any:
     schema = tool.parameters[name]
     value, choices, minimum = _coerce(schema, value), schema.get("enum"), schema.get("minimum")
     if not _matches_schema(schema, value):
-        raise Usage(f"{name} must be {tool.describe(name)}", hint=tool.usage())
+        raise Usage(f"{name} must be {tool.describe(name)}", hint=tool.usage(name))
     if name == "query" and not value.strip():
-        raise Usage("query is empty", hint=tool.usage())
+        raise Usage("query is empty", hint=tool.usage(name))
     if choices and value not in choices and (value := value.strip().lower()) not in choices:
-        raise Usage(f"{name} is not one of {', '.join(choices)}", hint=tool.usage())
+        raise Usage(f"{name} is not one of {', '.join(choices)}", hint=tool.usage(name))
     if minimum is not None and not value >= minimum:
-        raise Usage(f"{name} must be at least {minimum:g}", hint=tool.usage())
+        raise Usage(f"{name} must be at least {minimum:g}", hint=tool.usage(name))
     return _normalize_id(value) if tool.is_id(name) else value
 
 
@@ -227,6 +227,8 @@ def _insert(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
 
 def _retire(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     fact, result = memory.retire(given["id"], by=given.get("by", ""), why=given.get("why", ""))
+    if not result.paths:
+        return with_result(f"^{fact.id} was already retired: {fact.retired}; not changed.", result)
     return with_result(f"Retired ^{fact.id} in {fact.place.path}: {fact.retired}.", result)
 
 
@@ -814,6 +816,7 @@ def call_tool(memory: Memory, name: str, arguments: object, caller: Caller) -> t
         where = f" ({_parameter_name(tool, error.where)})" if error.where else ""
         hint = error.hint or (tool.usage() if isinstance(error, Usage) else "")
         for command, instead in TOOL_FOR_COMMAND.items():
+            hint = hint.replace(f"`ua-memory {command}`", instead)
             hint = hint.replace(f"ua-memory {command}", f"call {instead}")
         hint = f" Hint: {hint}." if hint else ""
         return f"{name} failed: {error.what}{where}.{hint}", True

@@ -96,7 +96,7 @@ class Retainer:
     def enqueue(self, item: TextItem, *, for_model: bool) -> str:
         """Queue a text and return its key; it is on the disk, without secrets, on return."""
         if not item.text.strip():
-            raise Usage("no text given to retain")
+            raise Usage("the file is empty" if item.source else "no text given to retain", where=item.source)
         key = hashlib.sha256(item.request.encode("utf-8", "replace")).hexdigest()[:10]
         self.store.make_state()
         self.items.put_text(key, item, at=self.store.now(), for_model=for_model)
