@@ -96,7 +96,14 @@ def test_with_a_word_for_good_once_is_enough(memory: Memory, text: str) -> None:
     assert proposed(memory) == [text] and stated_for_good(text)
 
 
-@pytest.mark.parametrize("text", ["Use tabs here.", "Never mind.", "Don't commit yet, never fear", RULE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use tabs here.", "Never mind.", "Don't commit yet, never fear", RULE,
+        "I used to like Magento but I would never go back.", "Ich würde nie wieder nach Ulm ziehen.",
+        "Je ne retournerais jamais chez Orange.", "Nunca volvería a Magento.",
+    ],
+)  # fmt: skip
 def test_what_holds_for_the_moment_is_not(text: str) -> None:
     assert not stated_for_good(text)
 

@@ -568,6 +568,14 @@ def test_the_same_answer_to_two_questions_is_kept_twice() -> None:
     assert texts(found) == [f"{question} – 6543" for _, question in asked]
 
 
+def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
+    asked = "What is the budget for hosting?"
+    found = extract(talk(("assistant", asked), ("person", "80 euros a month. Never deploy on a Friday.")))
+    assert texts(found) == [f"{asked} – 80 euros a month.", "Never deploy on a Friday."]
+    found = extract(talk(("assistant", asked), ("person", "80 euros. It must never be more.")))
+    assert texts(found) == [f"{asked} – 80 euros. It must never be more."]
+
+
 def test_a_claim_is_kept_with_the_correction_that_follows_it() -> None:
     found = extract(talk(("assistant", "The server has 8 GB of RAM."), ("person", "No, 16.")))
     assert texts(found) == ["The server has 8 GB of RAM. – No, 16."]

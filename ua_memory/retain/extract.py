@@ -25,7 +25,7 @@ from ua_memory.text.grounding import terms
 from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
-from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule
+from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
 from ua_memory.transcripts.messages import TextPart, text_parts
 from ua_memory.transcripts.turns import Turn
 
@@ -618,6 +618,16 @@ def _answer_score(question: str, text: str) -> Score | None:
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
 
+def _without_rules(turn: Turn, said: Sequence[Sentence]) -> tuple[Turn, list[Sentence]]:
+    """A turn without the standing rules that stand alone in it beside another sentence, and these rules."""
+    text, rules, refers = one_line(turn.text), list[Sentence](), worth_cues()[REFERS_BACK].pattern
+    for one in said:
+        rule = stated_for_good(one.text) and standing_rule(one.text) and is_statement(one, person=True)
+        if rule and not refers.match(one.text.lower()) and one.quote in text:
+            text, rules = text.replace(one.quote, "", 1).strip(), [*rules, one]
+    return (replace(turn, text=text), rules) if rules and text else (turn, [])
+
+
 def _is_pasted(text: str) -> bool:
     """Whether a turn is output or code of several lines, or lines of a log."""
     lines = text.strip().splitlines()
@@ -787,11 +797,13 @@ class Extraction:
         if not context.person and _replies_by("admits", turn.text):
             self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
         self._sentence_counts[turn.role] += len(said)
-        if context.person and not typed and (least := _answer_score(self._question, turn.text)):
-            found = max([least, *(score(one, context) for one in said)], key=lambda found: found.value)
+        answer, rules = _without_rules(turn, said) if context.person else (turn, [])
+        if context.person and not typed and (least := _answer_score(self._question, answer.text)):
+            others = [score(one, context) for one in said if one not in rules]
+            found = max([least, *others], key=lambda found: found.value)
             limited = least.cues == LIMIT.cues
-            self._insert(_answer(self._question, found, turn, self._zone, limited), (number, 0))
-            return
+            self._insert(_answer(self._question, found, answer, self._zone, limited), (number, 0))
+            said = rules
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
                 continue
