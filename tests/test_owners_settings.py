@@ -150,7 +150,7 @@ def test_set_for_the_user_counts_everywhere(shell: Shell) -> None:
     [
         (["search.limit", "many"], 2), (["search.limit", "0"], 2), (["serch.limit", "3"], 4),
         (["id", "x"], 2), (["trail", "own"], 2), (["strip", "("], 2), (["redaction.patterns", "x"], 2),
-        (["extraPaths", "notes", "--user"], 2), (["mission"], 2),
+        (["extraPaths", "notes", "--user"], 2), (["mission"], 2), (["mcp.tools", "core", "nope"], 2),
         (["index.chroma_url", "https://ck-0123456789abcdefABCDEF0123456789@api.trychroma.com"], 2),
     ],
 )  # fmt: skip
@@ -171,6 +171,9 @@ def test_set_mends_a_value_that_is_wrong_but_no_file_that_is(shell: Shell) -> No
     assert shell.ok("config", "search.limit").out == "5\n"
     says(shell, "search.limit = ")
     assert shell("config", "set", "search.limit", "5").code == Malformed.exit_code
+    says(shell, "search = 3")
+    done = shell("config", "set", "search.limit", "5")
+    assert done.code == Malformed.exit_code and "'search' is a value there, no table" in done.err
 
 
 @pytest.mark.parametrize(

@@ -685,6 +685,8 @@ def put(data: bytes, file: str, key: str, value: Any) -> bytes:
             if part not in here:
                 here[part] = {}
             here = here[part]
+            if not isinstance(here, Mapping):
+                raise Malformed(f"{part!r} is a value there, no table", where=file, hint="edit it by hand")
         here[parts[-1]] = value
 
     def meant(before: Mapping[str, Any]) -> dict[str, Any]:

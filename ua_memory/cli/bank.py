@@ -389,6 +389,8 @@ def config_set(
     """
     root = caller.bank_root(call)
     name, typed = config.as_typed(key, value, user=user)
+    if name == "mcp_tools" and (wrong := relay.unknown_names(typed, relay.read_tool_data())):
+        raise Usage(wrong, where=key)
     result: Result | None = None
     if user:
         file = caller.user_file(call)
