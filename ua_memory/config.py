@@ -18,7 +18,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from ua_memory import discovery
-from ua_memory.discovery import SETTINGS, TRUSTED, USER
+from ua_memory.discovery import SETTINGS, TRUSTED, USER, replace_private
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
 from ua_memory.paths import git_around, lies, make_private
 
@@ -536,14 +536,7 @@ def save(file: Path, data: bytes) -> None:
     """Put a file of the user's in place, whole and for nobody else to read. OSError."""
     file = Path(os.path.realpath(file))  # a link into somebody's dotfiles stays one
     make_private(file.parent)
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(fd, data)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    beside.replace(file)
+    replace_private(str(file), data)
 
 
 def _keep(root: Path, env: Mapping[str, str], config: Config, edit: Callable[[list[str]], list[str]]) -> None:

@@ -137,6 +137,19 @@ def read(path: str | os.PathLike[str], most: int = MOST) -> bytes:
     raise OSError(errno.EFBIG, f"larger than {most >> 20} MB", os.fspath(path))
 
 
+def replace_private(path: str, data: bytes, *, fsync: bool = True) -> None:
+    """Replace a file atomically, for nobody else to read. OSError."""
+    fresh = f"{path}.{os.getpid()}"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, data)
+        if fsync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(fresh, path)  # noqa: PTH105
+
+
 # -- finding -----------------------------------------------------------------------------------------------
 # Which folder is a bank, and which git repository is around it, told by the names of files alone.
 #

@@ -786,6 +786,12 @@ class History(Remotes):
         (found,) = self.read_objects([name])
         return found.data if found and found.kind == "blob" else self.run("cat-file", "blob", name)
 
+    def blob_or_guess(self, name: str | None, guess: bytes | None) -> bytes | None:
+        """The content of a blob, read only if it is not the `guess`; None without a name. GitFailed."""
+        if name is None or (guess is not None and blob_id(guess) == name):
+            return guess if name else None
+        return self.blob(name)
+
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """{blob id: content}, read together: one by one, ten years of logs took 13 s. GitFailed if one is
         missing."""

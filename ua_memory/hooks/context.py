@@ -135,15 +135,7 @@ def write_json(path: str, found: dict[str, Any], *, fsync: bool = False) -> None
     """Replace a JSON file atomically; with `fsync` it is fsynced. OSError, also where the bank has no state
     folder yet."""
     make_folder(path.rpartition("/")[0])
-    temporary = f"{path}.{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(fd, json.dumps(found).encode())
-        if fsync:
-            os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)  # noqa: PTH105
+    discovery.replace_private(path, json.dumps(found).encode(), fsync=fsync)
 
 
 def make_folder(folder: str) -> None:

@@ -187,7 +187,7 @@ def commits_to_make(record: Pending, history: History, parent: str | None, *, mo
     paths = sorted({path for commit in wanted for path in commit.files})
     there = history.blobs(paths, parent) if parent and paths else {}
     known = {c.path: c.in_head for c in record.changes}
-    tip = {path: _read_blob(there.get(path), known.get(path), history) for path in paths}
+    tip = {path: history.blob_or_guess(there.get(path), known.get(path)) for path in paths}
     base = {path: known.get(path, tip[path]) for path in paths}
     made = []
     for commit in wanted:
@@ -203,12 +203,6 @@ def commits_to_make(record: Pending, history: History, parent: str | None, *, mo
             joins = commit.joins if commit.joins and history.has(commit.joins) else ""
             made.append(replace(commit, files=files, author=author, joins=joins))
     return made
-
-
-def _read_blob(blob: str | None, guess: bytes | None, history: History) -> bytes | None:
-    if blob is None or (guess is not None and blob_id(guess) == blob):
-        return guess if blob else None
-    return history.blob(blob)
 
 
 def _rebase_content(base: bytes | None, tip: bytes | None, data: bytes | None) -> bytes | None:

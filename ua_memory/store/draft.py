@@ -407,9 +407,7 @@ class EditInspector:
         self._unsure.discard(path)
         try:
             name = self._head_blob_id(path) if self._history.exists else None
-            if name is None or (disk is not None and blob_id(disk) == name):
-                return disk if name else None
-            return self._history.blob(name)
+            return self._history.blob_or_guess(name, disk)
         except GitFailed:
             self._unsure.add(path)
             return disk

@@ -897,7 +897,7 @@ def is_numeric_date(text: DateText, i: int, j: int) -> bool:
 def is_year(text: DateText, i: int, at: int) -> bool:
     """Whether four digits at `at` are a year; `i` is `at`, or the word "year" before them."""
     number, j, before = int(text.low(at)), at + 1, text.low(i - 1)
-    if not 1900 <= number <= 2100 or text.low(j) in COUNTED:
+    if not _in_years(text.low(at)) or text.low(j) in COUNTED:
         return False
     if text.kind(j) == "quarter":
         return True
@@ -906,8 +906,7 @@ def is_year(text: DateText, i: int, at: int) -> bool:
     if i != at:
         return True
     if text.low(j) in ("to", "through", "until") and text.kind(j + 1) == "number" and before not in NUMBERED:
-        other = text.low(j + 1)
-        return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
+        return _in_years(text.low(j + 1)) and text.low(j + 2) not in COUNTED
     if before in IN_WORDS | LAST | THIS or (
         before in EDGES and before not in ("at", "on", "to", "for", "about", "than")
     ):
@@ -919,6 +918,10 @@ def is_year(text: DateText, i: int, at: int) -> bool:
     if i == 0 and j + (text.kind(j) == "mark") >= len(text):
         return True
     return _is_plausible(text, number) and _year_by_noun(text, i, j, before)
+
+
+def _in_years(word: str) -> bool:
+    return len(word) == 4 and word.isdigit() and 1900 <= int(word) <= 2100
 
 
 def _is_plausible(text: DateText, number: int) -> bool:
@@ -941,11 +944,9 @@ def _year_after_preposition(text: DateText, at: int, before: str) -> bool:
         and text.low(j) in ("and", "to", "-")
         and text.kind(j + 1) == "number"
     ):
-        other = text.low(j + 1)
-        return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
+        return _in_years(text.low(j + 1)) and text.low(j + 2) not in COUNTED
     if before in ("and", "or"):
-        other = text.low(at - 2)
-        return len(other) == 4 and other.isdigit() and 1900 <= int(other) <= 2100
+        return _in_years(text.low(at - 2))
     if before == "of" and text.low(at - 2) in (
         "total",
         "maximum",
