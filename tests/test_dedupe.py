@@ -352,6 +352,21 @@ def test_a_value_of_another_thing_is_no_newer_one(tmp_path: Path, old: str, new:
     assert len(items) == 2 and not newer_first([Ranked(item, 0.7, {}) for item in items])[1]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("Production runs Postgres 16.", "Staging runs Postgres 17.", "postgres"),
+        ("The Redis cache TTL is 45 minutes.", "The CDN cache TTL is 10 minutes.", "cache TTL"),
+        ("The staging port of the shop is 7001.", "The staging port of ledger is 9002.", "shop staging port"),
+        ("Der Mietpreis in Bonn ist 900 Euro.", "Der Mietpreis in Kiel ist 800 Euro.", "Mietpreis Bonn"),
+    ],
+)
+def test_a_value_of_another_subject_is_no_newer_one(tmp_path: Path, old: str, new: str, query: str) -> None:
+    hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), query).hits
+    assert len(hits) == 2 and not any(hit.replaces for hit in hits)
+    assert hits[0].item.text == old or query in ("postgres", "cache TTL")
+
+
 @pytest.mark.parametrize(("kind", "lifted"), [(-1.0, False), (1.0, True)])
 def test_only_what_has_the_kind_of_answer_asked_for_is_newer(
     tmp_path: Path, kind: float, lifted: bool

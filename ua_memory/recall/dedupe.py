@@ -413,6 +413,11 @@ class _ValueSentence:
         return self._own | _stems(CHANGED.sub(" ", self._before)) if alone else self._own
 
     @cached_property
+    def subject(self) -> str:
+        """The stem of its first content word, '' if it has none."""
+        return next((min(_stems(word)) for word in words_of(self._bare) if _stems(word)), "")
+
+    @cached_property
     def counted(self) -> frozenset[str]:
         """The stems of nouns after numbers: amps, sacks, nights."""
         return _stems(" ".join(_COUNTED.findall(self.text)))
@@ -503,12 +508,15 @@ def _replaces(
 ) -> bool:
     """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
     change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
-    shared word and all of the query's words (`asked`) that the older sentence has."""
+    shared word and all of the query's words (`asked`) that the older sentence has. Without a change, all of
+    those words are needed and what either begins with must be in the other."""
     if new.answers and new.answers == old.answers:
         return words_of(new.text) != words_of(old.text)
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
+    if not new.changed and ((asked & old.words) - new.words or _have_own_subjects(new, old)):
+        return False
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
     if new.changed and not strict:
@@ -520,6 +528,11 @@ def _replaces(
     if weak:
         return False
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
+
+
+def _have_own_subjects(one: _ValueSentence, other: _ValueSentence) -> bool:
+    """Whether two sentences are about different things, by their beginnings: production, staging."""
+    return one.subject not in other.words and other.subject not in one.words
 
 
 def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
