@@ -106,6 +106,7 @@ def test_a_folder_is_meant_from_where_the_caller_stands(shell: Shell) -> None:
 
 
 def test_an_archive_is_imported(shell: Shell) -> None:
+    assert "not written to standard output" in shell("export", "-").err and not (shell.cwd / "-").exists()
     shell.ok("export", str(shell.home / "a.tar"))
     done = shell("init", str(shell.home / "two"), "--from", str(shell.home / "a.tar"))
     assert done.code == 2 and f"ua-memory import archive {shell.home / 'a.tar'}" in done.err

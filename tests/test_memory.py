@@ -127,9 +127,10 @@ def test_limits_filters_and_many_queries(memory: Memory) -> None:
         lambda: memory.recall("Heroku", max_tokens=0), lambda: memory.recall("Heroku", limit=0),
         lambda: memory.reflect("Heroku?", max_tokens=0), lambda: memory.history.log(limit=-1),
         lambda: memory.search_many("Heroku"), lambda: memory.filters(since="soon"),
+        lambda: memory.list(day="2026-99-99"),
     ]  # fmt: skip
     for call in wrong:
-        with pytest.raises(Usage, match=r"at least|must be a list|'soon' is not"):
+        with pytest.raises(Usage, match=r"at least|must be a list|'(soon|2026-99-99)' is not"):
             call()
     for given in ("We moved.", [{"role": "user", "content": "We moved."}], io.StringIO("We moved.")):
         with pytest.raises(Usage, match=r"a stream of bytes, not (str|list|StringIO)"):
@@ -243,6 +244,11 @@ def test_a_string_is_no_list_of_its_letters(fresh: Memory) -> None:
         fresh.filters(tags="boats")
     with pytest.raises(Usage, match="tags must be a list"):
         fresh.retain("Pelle has a boat", tags="boats")
+    for write in (fresh.insert, fresh.documents.item):
+        with pytest.raises(Usage, match="said_in must be a list"):
+            write("Pelle has a boat", said_in="project:a")
+        with pytest.raises(Usage, match="unknown origin 'foo'"):
+            write("Pelle has a boat", origin="foo")
 
 
 def test_get(fresh: Memory) -> None:

@@ -198,7 +198,8 @@ class Memory:
             entities=knowledge_facts.require_list(entities, "entities"),
             quotes=tuple(quotes),
         )
-        said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
+        context = knowledge_facts.require_list(said_in, "said_in")
+        said = Provenance(self.store.now(), client or self.door, origin, session, context)
         return knowledge_facts.insert(
             self.store, fact, said, door=self.door, request=request,
             equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared

@@ -266,6 +266,8 @@ def export(
     was said in sessions. No index, keys or queue.
     `import archive FILE` verifies everything before it imports it. See docs/sync.md.
     """
+    if file == "-":
+        raise Usage("an archive is not written to standard output", hint="ua-memory export FILE.tar")
     where = caller.absolute(call, file)
     with progress(call, "Writing files") as tell:
         done = memory.remote.export(where, sessions=sessions, dry_run=dry_run, tell=tell)

@@ -181,7 +181,7 @@ class Filters:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise Usage(f"unknown kind: {kind}", hint=f"one of {', '.join(KINDS)}")
-        for day in filter(None, (self.since, self.until)):
+        for day in filter(None, (self.since, self.until, self.day)):
             try:
                 date.fromisoformat(day[:10])
             except ValueError:

@@ -16,7 +16,7 @@ from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.lines import readable
-from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote, Was
+from ua_memory.records import KINDS, ORIGINS, Fact, Heading, Origin, Place, Quote, Was
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, wording
@@ -47,7 +47,9 @@ class Provenance:
 
     @property
     def heading(self) -> str:
-        """The heading for the fact. Usage for a client or session that would be parsed differently."""
+        """The heading for the fact. Usage for an unknown origin, and for a client or session that would be
+        parsed differently."""
+        require_origin(self.origin)
         named = None if self.origin == "agent" else self.origin
         line = blocks.heading_line(f"{self.at:%H:%M}", self.client, self.session, named)
         read = heading_of(line)
@@ -213,6 +215,12 @@ def require_list(some: Sequence[str], name: str) -> tuple[str, ...]:
     if isinstance(some, str):
         raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
     return tuple(some)
+
+
+def require_origin(origin: str) -> None:
+    """Usage for an unknown origin."""
+    if origin not in ORIGINS:
+        raise Usage(f"unknown origin {origin!r}", hint=f"use {', '.join(ORIGINS)}")
 
 
 def _check_fact(fact: Fact) -> Fact:

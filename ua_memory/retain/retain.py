@@ -96,7 +96,8 @@ class Retainer:
     def enqueue(self, item: TextItem, *, for_model: bool) -> str:
         """Queue a text and return its key; it is on the disk, without secrets, on return."""
         if not item.text.strip():
-            raise Usage("the file is empty" if item.source else "no text given to retain", where=item.source)
+            what = "the file is empty" if item.source.startswith("/") else "no text given to retain"
+            raise Usage(what, where=item.source)
         key = hashlib.sha256(item.request.encode("utf-8", "replace")).hexdigest()[:10]
         self.store.make_state()
         self.items.put_text(key, item, at=self.store.now(), for_model=for_model)
@@ -405,18 +406,20 @@ class Documents:
     ) -> TextItem:  # fmt: skip
         """A text with its options, as `retain` takes it. `timestamp` (aware) is when it was said or written,
         else now; `request` is an id of this call, so that a repetition changes nothing; `said_in` are scope
-        tags. `metadata` becomes tags `key:value`. Usage for an unknown mode, and for metadata that cannot be
-        tags."""
+        tags. `metadata` becomes tags `key:value`. Usage for an unknown mode or origin, and for metadata that
+        cannot be tags."""
         if mode not in extract_by_model.MODES:
             raise Usage(f"{mode!r} is not a mode", hint=f"use {', '.join(extract_by_model.MODES)}")
         if mode == "custom" and not instructions.strip():
             raise Usage("the mode custom needs instructions")
+        knowledge_facts.require_origin(origin)
         if append and not document_id:
             raise Usage("append needs a document_id to append to")
         return TextItem(
             text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
             context, knowledge_facts.require_list(tags, "tags"), client or self._door, session or "", origin,
-            request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in), as_tags(metadata or {}),
+            request or f"retain-{secrets.token_hex(8)}", redo,
+            knowledge_facts.require_list(said_in, "said_in"), as_tags(metadata or {}),
         )  # fmt: skip
 
     def all(self) -> Sequence[tuple[SourceDocument, tuple[str, ...], int]]:
