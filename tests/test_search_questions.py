@@ -156,7 +156,13 @@ def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -
     assert event and (event.how, event.phrase) == (how, phrase)
 
 
-@pytest.mark.parametrize("query", ["the port before 6543", "after that", "what is before", "since when"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "the port before 6543", "after that", "what is before", "since when",
+        "after the dinner with Ines we sold the boat",
+    ],
+)  # fmt: skip
 def test_what_names_no_event_is_none(query: str) -> None:
     assert timing_event(query) is None
 
@@ -228,6 +234,33 @@ def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(in
 def test_a_role_and_a_clause_are_looked_up(roles: Index, query: str, first: str, second: str) -> None:
     found = texts(roles, query)
     assert first in found[0] and second in found[1], found[:3]
+
+
+def test_a_hit_stands_once_whoever_it_is_about(tmp_path: Path) -> None:
+    days = {"2026-11-02": "The dentist is Dr. Weber, Tel. 0341 22345"}
+    days["2026-11-20"] = "New dentist: Dr. Haas, Tel. 0341 99887"
+    files = {f"memory/{day}.md": log(text) for day, text in days.items()}
+    with indexed(tmp_path, files) as index:
+        assert texts(index, "What is the dentist's phone number?") == [*days.values()][::-1]
+
+
+QUOTED = (
+    "After the dinner with Ines we decided to sell the boat.",
+    "We slept badly after the dinner with Ines",
+    "In March 2025 the boat stood in the shed",
+    "Yesterday we painted the boat",
+)
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_a_text_is_found_by_itself_whatever_days_it_names(tmp_path: Path, text: str) -> None:
+    files = {
+        "memory/2025-03-01.md": log("The boat stood in the rain all month."),
+        "memory/2026-11-02.md": log("The dinner with Ines was long.", "Buy milk.", *QUOTED),
+        "memory/2026-11-20.md": log("We bought paint for the boat."),
+    }
+    with indexed(tmp_path, files) as index:
+        assert texts(index, text)[0] == text
 
 
 def test_who_has_some_role_is_not_who_is_asked_for(roles: Index) -> None:

@@ -22,6 +22,7 @@ from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english, is_unspa
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, is_damaged
+from ua_memory.markdown.document import texthash
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall import dedupe
 from ua_memory.recall.arms import (
@@ -369,10 +370,12 @@ class _Search:
         return max(found, key=lambda pair: pair[0].score, default=())
 
     def _joined(self, direct: SearchResult, *first: Hit) -> SearchResult:
-        """The hits of a direct search after these."""
-        every = (*first, *(hit for hit in direct.hits if all(hit.item.key != one.item.key for one in first)))
-        scores = itertools.accumulate((hit.score for hit in every), min)
-        hits = tuple(replace(hit, score=score) for hit, score in zip(every, scores, strict=True))
+        """The hits of a direct search after these, each once."""
+        every: dict[str, Hit] = {}
+        for hit in (*first, *direct.hits):
+            every.setdefault(hit.item.key, hit)
+        scores = itertools.accumulate((hit.score for hit in every.values()), min)
+        hits = tuple(replace(hit, score=score) for hit, score in zip(every.values(), scores, strict=True))
         return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWERED)
 
     def _lookup(self, limit: int, queries: Sequence[str]) -> list[SearchResult]:
@@ -400,7 +403,10 @@ class _Search:
     def _parse(self, text: str, embedded: EmbeddedQuery | None) -> _PreparedQuery:
         window, order, past = _query_dates(self.index, text, self.where.asked_at)
         notes: list[str] = []
-        if window is None:
+        quoted = self.index.words.items("texthash = ? LIMIT 1", [texthash(text.strip())])
+        if quoted and window and not window.only:
+            window = None  # an item's text is a query for that item, not for the days that it names
+        elif window is None and not quoted:
             window, notes = self._event_days(text)
         pieces = embedded.spans if embedded else ()
         asked = parse_query(self.index.words, text, window, pieces, typed=self.typed)

@@ -620,6 +620,8 @@ _EVENT = late(
     r"(?=[?!.]*\s*$|[,;:]|\s+(?:what|who|where|which|how|did|was|were|is|do|does)\b)",
     re.IGNORECASE,
 )
+_STATEMENT = late(r"(?!(?:i|we|you|he|she|they)\b)\w+\s.*\s(?:i|we|you|he|she|they)\s+\w", re.IGNORECASE)
+"""A noun and a clause after it, as in "after the dinner we sold the boat": a query that is no more is none."""
 _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "ten")
 _LENGTHS = {"week": 7, "month": 30}
 
@@ -628,6 +630,8 @@ def timing_event(text: str) -> TimedByEvent | None:
     """The event that a query gives its time by, or None. To be called only if `read` finds no time."""
     found = _EVENT.search(text[:LONGEST])
     if not found or not re.search(r"[^\W\d_]{3}", found["phrase"]):
+        return None
+    if not found.start() and not text[found.end() :].strip("?!. ") and _STATEMENT.match(found["phrase"]):
         return None
     how, unit, number = found["how"].casefold(), found["unit"], (found["number"] or "one").casefold()
     if how not in ("after", "before") or not unit:
