@@ -329,6 +329,34 @@ def test_the_newer_count_stands_first_in_a_bank_full_of_its_words(
     assert texts.index(new) < texts.index(old)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query", "newer"),
+    [
+        ("The launch is on 13 December, the 3rd is Petra's birthday", "The launch is on 20 December now",
+         "When is Petra's birthday?", "When is the launch?"),
+        ("The launch is on 13 December. Petra's birthday is on the 3rd.", "The launch moved to 20 December",
+         "When is Petra's birthday?", "When is the launch?"),
+        ("Der Start ist am 13. Dezember, am 3. hat Petra Geburtstag", "Der Start ist jetzt am 20. Dezember",
+         "Wann hat Petra Geburtstag?", "Wann ist der Start?"),
+        ("Tomatoes are 3 euros, basil is 2", "Tomatoes are 4 euros now", "what does basil cost?",
+         "what do tomatoes cost?"),
+        ("Die Miete beträgt 900 Euro, die Garage 60 Euro", "Die Miete beträgt jetzt 950 Euro",
+         "Was kostet die Garage?", "Wie hoch ist die Miete?"),
+        ("La salle coûte 80 euros, le piano coûte 45 euros", "La salle coûte maintenant 95 euros",
+         "combien coûte le piano ?", "combien coûte la salle ?"),
+        ("Anna Roth's room has 14 square metres and Ben's has 18", "Ben's room has 20 square metres now",
+         "how big is Anna Roth's room?", "how big is Ben's room?"),
+    ],
+)  # fmt: skip
+def test_a_newer_value_replaces_the_older_one_only_if_it_is_about_what_is_asked(
+    tmp_path: Path, model: Embedder, old: str, new: str, query: str, newer: str
+) -> None:
+    with an_index(a_bank(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]})), model) as index:
+        first = search(index, query).hits[0]
+        assert first.item.text == old and not first.replaces
+        assert search(index, newer).hits[0].item.text == new
+
+
 def test_a_newer_value_that_stands_first_by_itself_names_the_older(tmp_path: Path) -> None:
     said = [f"The upload limit is {value} MB" for value in ("10", "now 20", "now 50")]
     found = asked(tmp_path, said_on({"2026-10-01": said}), "upload limit now").hits

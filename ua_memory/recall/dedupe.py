@@ -321,10 +321,12 @@ def _is_minor(stem: str, text: str) -> bool:
 # A sentence states a value if it has a number, date, time, channel or quotation. It replaces an older one if
 # it states a change ("now", "moved to") and shares a word that few of the hits have, or otherwise if it says
 # nearly the same. A fact also replaces an older one with nearly the same words if just one of them is
-# negated, or if it states a change and has other names. Whoever moved, changed jobs or replaced one thing by
-# another (`wording.moves`) is no longer where an older fact says. A hit that matches the query much worse
-# than the older one must state a change and share two words with it, or one if the older value is in a
-# passage's sentence with a word of the query: a passage matches by all its sentences, a fact by one.
+# negated, or if it states a change and has other names. It says something of what is asked about in the older
+# one: a launch that is moved is no newer birthday, though one sentence has both. Whoever moved, changed jobs
+# or replaced one thing by another (`wording.moves`) is no longer where an older fact says. A hit that matches
+# the query much worse than the older one must state a change and share two words with it, or one if the older
+# value is in a passage's sentence with a word of the query: a passage matches by all its sentences, a fact by
+# one.
 
 
 REPLACED_HITS, REPLACED_PASSAGES = 40, 10
@@ -344,6 +346,9 @@ _DENIES = re.compile(
 _DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
 """Negations in case-folded text, and also what Japanese has in the affirmative form of the verb, in any."""
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
+_CAPITALIZED = re.compile(r"\b[A-ZÀ-ÖØ-Þ][0-9A-Za-zÀ-ÖØ-öø-ÿ]+(?:\s[A-ZÀ-ÖØ-Þ][0-9A-Za-zÀ-ÖØ-öø-ÿ]+)*")
+"""Names in a query, or nouns in German."""
+_CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _LONGER = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
@@ -416,6 +421,18 @@ class _ValueSentence:
     def subject(self) -> str:
         """The stem of its first content word, '' if it has none."""
         return next((min(_stems(word)) for word in words_of(self._bare) if _stems(word)), "")
+
+    @cached_property
+    def parts(self) -> list[frozenset[str]]:
+        """The words of each statement in it: of its clauses with a value, else of itself unless it is an
+        exclamation."""
+        found, clause = list[str](), ""
+        for part in _CLAUSES.split(self.text):
+            clause += part
+            if _MAY_STATE.search(part.casefold()):
+                found.append(clause)
+                clause = ""
+        return [_stems(each) for each in found] if found[1:] else [self.words] * (len(self.words) > 1)
 
     @cached_property
     def counted(self) -> frozenset[str]:
@@ -552,6 +569,18 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
     return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
 
 
+def _asked_about(old: IndexItem, said: Iterable[_ValueSentence], query: str) -> list[frozenset[str]]:
+    """Words of a query in an older text, of each set one that a newer text about the same has: its names and,
+    if one of several statements has at least half of the query's words, those that the others lack."""
+    asked, text = _stems(query), old.text.casefold()
+    named = [[word for word in _stems(name) if word in text] for name in _CAPITALIZED.findall(query)]
+    names = [frozenset(words) for words in named if words]
+    parts = [part for each in said for part in each.parts] if old.record != SESSION else []
+    best = max(parts, key=lambda words: len(words & asked), default=frozenset())
+    own = (best & asked).difference(*(words for words in parts if words is not best))
+    return [*names, own] if parts[1:] and own and 2 * len(own) >= len(asked) else names
+
+
 def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dict[str, IndexItem]]:
     """(the candidates with each newer value before the older one, at its rank and with its score (the gain is
     the part `newer`), {key of the newer: the item it replaces})."""
@@ -593,6 +622,8 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
                 for a in theirs for b in mine
             )
         ]  # fmt: skip
+        about = _asked_about(old.item, mine, query) if newer else []
+        newer = [one for one in newer if _has_words_of(one.item, about)]
         newer += [one for one, moves in moved if _is_ended_by(moves, one, old, texts[n])]
         if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
@@ -603,6 +634,12 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             if one_line and (known is None or _later(old.item, known)):
                 replaced[best.item.key] = old.item
     return ordered, replaced
+
+
+def _has_words_of(item: IndexItem, about: Iterable[frozenset[str]]) -> bool:
+    """Whether an item has a word of each set."""
+    text = f"{item.heading} {item.text}".casefold()
+    return all(any(word in text for word in words) for words in about)
 
 
 FEW_CHARACTERS, READ_CHARACTERS = 14, 1000

@@ -621,7 +621,7 @@ _EVENT = late(
     re.IGNORECASE,
 )
 _STATEMENT = late(r"(?!(?:i|we|you|he|she|they)\b)\w+\s.*\s(?:i|we|you|he|she|they)\s+\w", re.IGNORECASE)
-"""A noun and a clause after it, as in "after the dinner we sold the boat": a query that is no more is none."""
+"""A noun and a clause after it: "after the dinner we sold the boat" states something and asks for no time."""
 _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "ten")
 _LENGTHS = {"week": 7, "month": 30}
 
