@@ -128,6 +128,9 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("Aplazamos la cena del 13 de diciembre al 20 de enero.", "2027-01-20"),
         ("I am away from 13 December to 20 January, so we postpone it.", "2026-12-13/2027-01-20"),
         ("The office moves from Berlin to Paris on 3 May.", "2027-05-03"),
+        ("Ok dann Freitag 20 Uhr.", "2026-11-27"), ("Ok then Friday 8pm.", "2026-11-27"),
+        ("Friday 8pm was full.", None), ("Jeden Freitag um 20 Uhr ist Chor.", None),
+        ("Ich habe am Montag um 8 Uhr angerufen.", None), ("Sitzung am 20. November 2026", "2026-11-20"),
     ],
 )  # fmt: skip
 def test_when_a_text_is_about(text: str, when: str | None) -> None:

@@ -146,6 +146,14 @@ _OLD_DATE = late(
     re.I,
 )
 """The old date in a clause with a word of `_MOVED`: "postponed from 3 to 5 May" is no period."""
+_WORD = late(r"\w+")
+_CLOCK = late(r"\b\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b|\b\d{1,2}:\d\d\b(?! ?(?:uhr|h|[ap]m)\b)", re.I)
+_BYGONE = late(
+    rf"\b(?:last|letzte\w*|every|each|jede\w*|cada|chaque|tous|war(?:en)?|hatten?|wurden?|kam(?:en)?|trafe?n?"
+    rf"|ging(?:en)?|étai\w+|fue|estuv\w+|ha(?:be?n?|st|t) .*ge\w+(?:t|en))\b|{_PAST_ONLY.pattern}",
+    re.I,
+)
+"""Words by which a weekday is not the coming one."""
 _FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 _DATE_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
@@ -201,8 +209,20 @@ def supported_when(when: str, evidence: Sequence[str], said: date) -> str | None
 
 def _named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The periods that a text names: the first day, and the day after the last."""
-    found = list(_periods_in_english(text, said))
-    yield from found or _periods_in_other_languages(text, said)
+    found = list(_periods_in_english(text, said)) or list(_periods_in_other_languages(text, said))
+    yield from found or _appointments(text, said)
+
+
+def _appointments(text: str, said: date) -> Iterator[tuple[date, date]]:
+    """The coming days that a text names by their weekday, if it has one time of day: "Ok, Friday 8 pm"."""
+    if len(_CLOCK.findall(text)) != 1 or _BYGONE.search(text) or text_calendar.tense(text, 0, 0) == "past":
+        return
+    code = foreign_dates.language(text)
+    words = [word for word, _, _ in foreign_dates.translated(text, code)] if code else _WORD.findall(text)
+    for number, name in enumerate(calendar.day_name):
+        if any(word.lower() == name.lower() for word in words):
+            day = said + timedelta(days=(number - said.weekday()) % 7)
+            yield day, day + timedelta(days=1)
 
 
 def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, date]]:

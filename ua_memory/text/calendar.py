@@ -1243,7 +1243,7 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
     yield at_word(rf"{_YEAR}-(?P<m>\d\d)-(?P<d>\d\d)(?=T|\b)(?:T[\d:.Z+-]*)?"), _iso
     yield at_word(rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _day_of_month
     yield at_word(rf"{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _day_of_month
-    yield at_word(rf"(?!(?-i:may|march)\s+\D){_MONTH}\s+{_YEAR}"), _month
+    yield at_word(rf"(?<!\d\. )(?!(?-i:may|march)\s+\D){_MONTH}\s+{_YEAR}"), _month
     yield (
         at_word(
             r"the\s+day\s+before\s+yesterday|the\s+day\s+after\s+tomorrow|yesterday|today|tonight|last\s+night|tomorrow"
