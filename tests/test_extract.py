@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from ua_memory.records import Fact
 from ua_memory.retain.extract import Extraction, extract, extract_without_model
 from ua_memory.retain.extract_by_model import Chunk, TextContext, split_text
 from ua_memory.retain.subagent import Candidate
@@ -264,6 +265,54 @@ def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
     assert ("Helen: The boiler broke yesterday because of the frost.", "2026-11-09") in [
         (fact.text, fact.when) for fact in facts
     ]
+
+
+def _facts_of(*lines: str) -> list[Fact]:
+    (chunk,) = split_text("\n".join(lines))
+    return list(extract_without_model(chunk, TextContext(FRIDAY)).facts)
+
+
+def test_of_minutes_the_present_the_votes_and_the_tasks_are_kept() -> None:
+    facts = _facts_of(
+        "Minutes of the board, 13 November 2026", "Present: Ada, Ben, Chioma. Absent: Dmitri.", "",
+        "1. Budget. The budget of 2027 was approved at 48,000 euros. Ben voted against.",
+        "2. AOB. Chioma will ask the lawyer about the statutes.",
+    )  # fmt: skip
+    assert [(fact.text, fact.when, fact.entities) for fact in facts] == [
+        (
+            "Minutes of the board, 13 November 2026 – Present: Ada, Ben, Chioma; Absent: Dmitri",
+            "2026-11-13",
+            ("Ada", "Ben", "Chioma", "Dmitri"),
+        ),
+        ("The budget of 2027 was approved at 48,000 euros. Ben voted against.", None, ("Ben",)),
+        ("Chioma will ask the lawyer about the statutes.", None, ("Chioma",)),
+    ]
+
+
+def test_who_was_at_a_meeting_is_kept_with_its_heading() -> None:
+    facts = _facts_of("## Sitzung am 20. November 2026", "Anwesend: Ada, Jörg", "Entschuldigt: Dmitri")
+    assert [fact.text for fact in facts] == [
+        "Sitzung am 20. November 2026 – Anwesend: Ada, Jörg; Entschuldigt: Dmitri"
+    ]
+
+
+def test_a_short_answer_in_a_chat_is_kept_with_the_question() -> None:
+    facts = _facts_of(
+        "[14.11.26, 18:03:30] Tim: Treffen wir uns am Donnerstag um 19 Uhr im Café Grundmann?",
+        "[14.11.26, 18:04:02] Jana: Ok dann Freitag 20 Uhr.",
+        "[14.11.26, 18:05:00] Tim: Bringst du Lena mit?",
+        "[14.11.26, 18:05:02] Jana: Ja!",
+        "[14.11.26, 18:06:00] Tim: Alles klar bei dir?",
+        "[14.11.26, 18:06:02] Jana: Ja!",
+    )
+    asked = "Tim: Treffen wir uns am Donnerstag um 19 Uhr im Café Grundmann?"
+    assert [(fact.text, fact.when) for fact in facts] == [
+        (f"{asked} – Jana: Ok dann Freitag 20 Uhr.", "2026-11-20"),
+        ("Tim: Bringst du Lena mit? – Jana: Ja!", None),
+    ]
+    assert "Café Grundmann" in facts[0].entities
+    facts = _facts_of("User: Hi", "Assistant: Shall I restart the server on port 5432?", "User: yes")
+    assert facts == []
 
 
 def test_a_later_chunk_of_an_agent_s_answer_is_not_the_owner_s() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cache
-from itertools import groupby, islice
+from itertools import groupby, pairwise
 from math import exp, log
 
 from ua_memory.index.terms import STOP_WORDS, all_stop_words
@@ -22,7 +22,7 @@ from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
-from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, names
+from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, name_candidates, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
@@ -671,6 +671,12 @@ _REFERS = late(
 )
 _ABOUT_THEM = late(r"(?:[\w’']+ ){1,4}them\b")
 """A sentence about things that the one before has named."""
+_VOTES = late(
+    r"\b(?:voted|abstain\w*|objected|dissented|against|in favou?r|dagegen|dafür|enthielt|enthalten|contre"
+    r"|abst\w+|vot[éó]|en contra|a favor)\b",
+    re.IGNORECASE,
+)
+"""Such words of a few are about what the sentence before says: "Ben voted against"."""
 _EMPTY_LEAD = late(
     r"\b(?:here(?:'s| is| are)|let me|i(?:'ve|'ll| have| need| see)?|we(?:'ve| have| now|'ll)?|you"
     r"|want me|now|done"
@@ -1028,7 +1034,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     if one.block == other.block:
         if other.text.endswith(("?", "？")):
             return False
-        if _replies_by("amends", other.text):
+        if _replies_by("amends", other.text) or (_VOTES.search(other.text) and _length(other.text) < 4):
             return True
         return bool(_REFERS.match(other.text)) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
@@ -1134,6 +1140,17 @@ TEXT_THRESHOLD, FEW_FACTS, SHORT_TEXT = 0.4, 12, 3
 found, sentences with a name or a number are added up to so many."""
 _FEWEST_WORDS = 4
 """The least words of a sentence or list item that is kept."""
+_ATTENDANCE = late(
+    r"(?:present|absent|attend\w+|in attendance|apologies|excused|participants?|anwesend\w*|abwesend\w*"
+    r"|entschuldigt|teilnehm\w+|présent\w*|excusés?|presentes|ausentes|asistentes)\b[^:]{0,20}: ",
+    re.IGNORECASE,
+)
+"""What comes before the names of those who were at a meeting, or were not."""
+_TASK = late(
+    r"[A-ZÀ-Þ][\w'’-]+(?: (?:and|und|et|y) [A-ZÀ-Þ]\w+)? (?:will|shall|is to|has to|to|übernimmt|klärt|soll"
+    r"|wird|kümmer\w+ sich|se charge\w*|doit|va|se encarga\w*|debe)\b"
+)
+"""What a person of this name is to do."""
 _ROW = late(r"\s*\|(.*)\|\s*$")
 _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
@@ -1146,12 +1163,27 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
         return ExtractedChunk((replace(_tag(_to_fact(whole, text, text), brief), entities=()),))
     if brief.mode == "verbatim":
         return ExtractedChunk(tuple(_tag(_to_fact(whole, each, each), brief) for each in pieces(chunk.text)))
-    said = [one for one in text_parts(chunk.above + chunk.text, brief.at, chunk.form) if one.role == "person"]
-    scored = [*_worthy_facts(said), *(fact for one in said for fact in _list_facts(one))]
-    more = islice((fact for one in said for fact in _specific_facts(one)), max(FEW_FACTS - len(scored), 0))
-    every = [*scored, *more]
+    parts = list(text_parts(chunk.above + chunk.text, brief.at, chunk.form))
+    said = [one for one in parts if one.role == "person"]
+    scored = [
+        *_worthy_facts(said),
+        *(fact for one in said for fact in (*_list_facts(one), *_attendance(one))),
+    ]
+    scored += _answers_in_chat(parts)
+    known = {name for one in said for sentence in sentences(one.text) for name in names(sentence.text)}
+    known |= {name for fact in scored for name in fact.entities}
+    specific = [fact for one in said for fact in _specific_facts(one, known)]
+    tasks = [fact for fact in specific if _TASK.match(fact.text)]
+    every = [*scored, *tasks, *specific[: max(FEW_FACTS - len(scored), 0)]]
     found = sorted([*_short_text(said, every)] or every, key=lambda fact: _position(chunk.text, fact))
-    return ExtractedChunk(tuple(_tag(fact, brief) for fact in _without_repetitions(found)))
+    distinct = (_with_first_names(fact, known) for fact in _without_repetitions(found))
+    return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
+
+
+def _with_first_names(fact: Fact, known: Collection[str]) -> Fact:
+    """The fact with the names that its sentences begin with, of those that are known as names."""
+    more = (name for name, sure in name_candidates(fact.text).items() if not sure and name in known)
+    return replace(fact, entities=tuple(dict.fromkeys((*fact.entities, *more))))
 
 
 def _worthy_facts(parts: Sequence[TextPart]) -> Iterator[Fact]:
@@ -1183,12 +1215,44 @@ def _list_facts(part: TextPart) -> Iterator[Fact]:
     yield from (_to_fact(part, text, line, cells) for text, line, cells in _table_rows(part.text))
 
 
-def _specific_facts(part: TextPart) -> Iterator[Fact]:
+def _attendance(part: TextPart) -> Iterator[Fact]:
+    """Who was at a meeting and who was not, as one statement with the title or heading above it."""
+    title = ""
+    for present, run in groupby(sentences(part.text), key=lambda one: bool(_ATTENDANCE.match(one.text))):
+        said = list(run)
+        if present:
+            text = "; ".join(one.text.rstrip(".;") for one in said)
+            named = " ".join(f"with {one.text.partition(': ')[2]}" for one in said)
+            text = f"{title} – {text}" if (title := title or said[0].heading) else text
+            fact = _to_fact(part, text, " ".join(one.quote for one in said), named)
+            yield replace(fact, when=extract_by_model.when_in_text(text, part.at.date() if part.at else None))
+        title = "" if said[-1].is_complete or said[-1].marker else said[-1].text
+
+
+def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
+    """Short answers in a chat, each with the question before it, which may be confirmed by a mere yes."""
+    for asking, part in pairwise(parts):
+        question, quote = _question_in(sentences(asking.text)), one_line(part.text)
+        specific = _is_question(question) and (any(map(str.isdigit, question)) or names(question))
+        agrees = specific and _MERE_ASSENT.fullmatch(quote) and re.match(rf"\W*(?:{ASSENTS})\b", quote, re.I)
+        other = (asking.role, asking.speaker) != (part.role, part.speaker) and part.role == "person"
+        if other and question.endswith(_ASKS) and (agrees or _answer_score(question, quote)):
+            asked, answer = (_to_fact(one, said, said) for one, said in ((asking, question), (part, quote)))
+            who = tuple(dict.fromkeys((*asked.entities, *answer.entities)))
+            text = f"{asked.text} – {answer.text}"
+            yield replace(
+                answer, text=text, entities=who, when=answer.when or asked.when, quotes=(Quote(quote),)
+            )
+
+
+def _specific_facts(part: TextPart, known: Collection[str]) -> Iterator[Fact]:
     """Whole sentences with a name or a number."""
     for sentence in sentences(part.text):
         whole = sentence.is_complete or part.speaker  # in a chat few end with a stop
         plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
-        telling = any(map(str.isdigit, sentence.text)) or names(sentence.text)
+        first = sentence.text.split(maxsplit=1)[0]
+        task = not in_lexicon(first) and _TASK.match(sentence.text)
+        telling = first in known or task or any(map(str.isdigit, sentence.text)) or names(sentence.text)
         if part.head and worth_cues()["request"].pattern.match(sentence.text.lower()):
             continue  # of an agent, or of the other side of a chat
         if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
