@@ -100,6 +100,15 @@ def test_a_file_that_was_renamed_just_now(there: Bank) -> None:
     assert there.bytes("memory/n.md") == b"- a note\n" and not there.path("memory/m.md").exists()
 
 
+def test_an_edit_just_made_is_the_newest_change_for_the_person_alone(there: Bank) -> None:
+    there.insert("one")
+    there.write(there.bytes() + b"- by hand\n")
+    assert BankHistory(there.store, "test").plan_undo(by_person=True).op == "edit"
+    assert BankHistory(there.store, "test").plan_undo().op == "undo"
+    BankHistory(there.store, "test").undo(by_person=True)
+    assert facts(there) == ["one"]
+
+
 def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:
     there.insert("one")
     moved = there.insert("two").fact

@@ -84,16 +84,16 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
     raise NotFound(f"nothing to {op}", hint="ua-memory log")
 
 
-def _finished_edits(store: Store) -> list[str]:
+def _finished_edits(store: Store, by_person: bool) -> list[str]:
     """Files with hand edits that nobody is still at: those deleted, what they were renamed to, and those left
-    alone for `quiet_seconds`. None if others are held."""
+    alone for `quiet_seconds`; all of them for the person, who can tell. None if others are held."""
     seen = store.survey()
     on_disk: dict[str, bytes | None] = {}
     for path in () if seen.held else seen.changed:  # what is held comes first
         with contextlib.suppress(UaMemoryError):  # what cannot be read is left out
             on_disk[path] = read(confined(store.bank.root, path))
     gone = {store.history.read("HEAD", path) for path, data in on_disk.items() if data is None}
-    quiet = store.to_adopt(seen, on_disk, store.config.quiet_seconds, False)
+    quiet = store.to_adopt(seen, on_disk, 0 if by_person else store.config.quiet_seconds, False)
     return [path for path, data in on_disk.items() if data is None or data in gone or path in quiet]
 
 
@@ -368,18 +368,18 @@ class BankHistory:
         """The same by statement, at most `limit`."""
         return list(islice(audit.changes(self._store, revision), limit))
 
-    def plan_undo(self, revision: str | None = None) -> UndoPlan:
+    def plan_undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoPlan:
         """What `undo` would change; writes nothing."""
-        return self._plan("undo", revision)
+        return self._plan("undo", revision, by_person)
 
     def plan_redo(self) -> UndoPlan:
         """What `redo` would change; writes nothing."""
         return self._plan("redo")
 
-    def _plan(self, op: str, revision: str | None = None) -> UndoPlan:
+    def _plan(self, op: str, revision: str | None = None, by_person: bool = False) -> UndoPlan:
         """Conflicts of lines are part of the plan; other refusals are raised."""
         store = self._store
-        if op == "undo" and revision is None and (edits := _finished_edits(store)):
+        if op == "undo" and revision is None and (edits := _finished_edits(store, by_person)):
             both = [(p, bytes_on_disk(store.bank.root / p), store.history.read("HEAD", p)) for p in edits]
             taken = [one for sides in both for one in audit.file_changes(*sides, store.redacted)]
             return UndoPlan("edit", store.history.show("HEAD"), tuple(taken))
@@ -400,8 +400,8 @@ class BankHistory:
     def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
         """Undo a revision, also an old one, and keep what came later. On a Conflict nothing is written.
 
-        Without a revision: restore held files, else undo the newest revision that is not undone yet. With
-        `by_person` the person is the commit's author.
+        Without a revision: restore held files, else undo the newest hand edit or revision that is not undone
+        yet. With `by_person` the person is the commit's author, and hand edits just made count.
         """
         return self._undo("undo", revision, by_person=by_person)
 
@@ -411,7 +411,7 @@ class BankHistory:
 
     def _undo(self, op: str, revision: str | None = None, *, by_person: bool) -> UndoResult:
         if op == "undo" and revision is None:
-            self._store.adopt(_finished_edits(self._store))
+            self._store.adopt(_finished_edits(self._store, by_person))
         done = _find_revision(self._store, op, revision)
         newest = done or self._store.history.show("HEAD")
         op = op if done else "restore"
