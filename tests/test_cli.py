@@ -300,6 +300,21 @@ def test_search_says_once_that_days_have_nothing_and_shows_few_of_other_days(she
     assert found.count("trimmer") <= 6 and "Nothing found" not in found
 
 
+def test_search_does_not_say_that_days_have_nothing_if_only_nothing_matches(shell: Shell) -> None:
+    shell.write("memory/2026-11-12.md", "- Ann drinks tea\n")
+    shell.write("memory/2026-10-01.md", "- We decided to paint the hedge\n")
+    for query, days, listing in (
+        (
+            "who painted a hedge last week",
+            "2026-11-09 to 2026-11-15",
+            "--since 2026-11-09 --until 2026-11-15",
+        ),
+        ("the hedge since yesterday", "2026-11-20 or later", "--since 2026-11-20"),
+    ):
+        found = shell.ok("search", query).out.splitlines()[0]
+        assert found == f"No match from {days} (all: ua-memory list {listing}). From other days:"
+
+
 def test_a_search_without_a_ready_index_does_not_say_that_there_is_nothing(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

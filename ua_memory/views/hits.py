@@ -72,13 +72,19 @@ def show_hits(
 
 
 def _other_days_heading(days: DateRange, *, first: bool) -> str:
-    """The heading above hits from outside the query's days; `first`: no hit is from these days."""
+    """The heading above hits from outside the query's days; `first`: no hit is from these days, which have
+    other items unless the query asks for nothing else."""
     last = (date.fromisoformat(days.end) - timedelta(days=1)).isoformat() if days.end else ""
     if days.start and last:
         asked = f"{days.start} to {last}" if last != days.start else days.start
     else:
         asked = f"{days.start} or later" if days.start else f"{last} or earlier"
-    return f"Nothing from {asked}. From other days:" if first else f"From other days than {asked}:"
+    if not first:
+        return f"From other days than {asked}:"
+    if days.only:
+        return f"Nothing from {asked}. From other days:"
+    options = [f"--since {days.start}"] * bool(days.start) + [f"--until {last}"] * bool(last)
+    return f"No match from {asked} (all: ua-memory list {' '.join(options)}). From other days:"
 
 
 def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
