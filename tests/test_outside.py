@@ -85,6 +85,18 @@ def test_they_are_found_and_left_as_they_are(shell: Shell) -> None:
     assert shell.ok("status", "--json").json["index"]["state"] in ("ready", "behind")
 
 
+def test_a_file_there_is_named_without_its_ending_and_a_block_in_it_by_its_id(shell: Shell) -> None:
+    write(shell.cwd / "Projects" / "Plan.md", "# Plan\n\n- Alice paints ^alice1\n\nThe fence waits. ^fence\n")
+    assert shell("get", "Projects/Plan").code == 2
+    configure(shell, ".")
+    for target in ("Projects/Plan", "Projects/Plan.md"):
+        assert "# Plan" in shell.ok("get", target).out
+        assert "Alice paints" in shell.ok("get", f"{target}#^alice1").out
+        assert shell.ok("get", f"{target}#^fence").out.startswith("The fence")
+        assert shell("get", f"{target}#^bob").code == 4
+    assert shell("forget", "Projects/Plan.md#^alice1").code == 4
+
+
 def test_forget_names_what_is_left_there(shell: Shell) -> None:
     block = shell.ok("insert", "The shed's alarm code is kiwi", "--json").json["id"]
     write(shell.home / "notes" / "shed.md", "# Shed\n\nthe shed's alarm code is kiwi\n")

@@ -247,13 +247,22 @@ class Memory:
         if said := self.sessions.named(named.file, named.id):
             file, span = said
             return statements.excerpt(file.read_bytes(), str(file), named.span or span, named.id)
-        found = statements.resolve_target(self.store, target, lambda block: self.facts.files_of(block))
-        path = found.path
-        there = str(self.store.bank.root / path)  # by `extraPaths`
-        if not is_memory_file(path) and os.path.isfile(there):  # noqa: PTH113 (a name that is too long is none)
-            path = there
+        try:
+            found = statements.resolve_target(self.store, target, lambda block: self.facts.files_of(block))
+        except NotFound:
+            if not (named.id and (path := self._outside(named.file))):
+                raise
+            data = self.index.files.accepted_bytes(path)
+            return statements.excerpt(data, path, statements.block_span(data, path, named.id))
+        path = self._outside(found.path) or found.path
         files = self.index.files if path.startswith("/") else self.store
         return statements.excerpt(files.accepted_bytes(path), path, found.span, found.id)
+
+    def _outside(self, name: str) -> str:
+        """The absolute path of a file by `extraPaths` that is named with or without `.md`, '' if none is."""
+        paths = [str(self.store.bank.root / each) for each in (name, f"{name}.md")]
+        there = (path for path in paths if os.path.isfile(path))  # noqa: PTH113 (no error for a long name)
+        return "" if not name or is_memory_file(name) else next(there, "")
 
     def locate(self, target: str = "") -> tuple[Path, int]:
         """The file of a target, in any form that `get` takes, and its first line, 0 where all of the file is

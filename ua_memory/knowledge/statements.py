@@ -401,15 +401,29 @@ def _list_candidates(names: Sequence[str]) -> str:
 
 def _find_prose_block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
     """The paragraph of prose with a block id, as Obsidian links to; None if there is none."""
-    mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
     for path, data in texts(store, every=True) if paths is None else read_files(store, paths):
         if f"^{block}".encode() not in data or markdown_lines.kind_of(path) is FileKind.TOMBSTONES:
             continue
-        document = markdown_document.parse(data, path)
-        for part in scan(document.lines, document.front_end):
-            if mark.search("\n".join(document.lines[part.start : part.end])):
-                return Place(path, part.start + 1, part.end)
+        if place := _prose_block(markdown_document.parse(data, path), block):
+            return place
     return None
+
+
+def _prose_block(document: markdown_document.Document, block: str) -> Place | None:
+    mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
+    for part in scan(document.lines, document.front_end):
+        if mark.search("\n".join(document.lines[part.start : part.end])):
+            return Place(document.path, part.start + 1, part.end)
+    return None
+
+
+def block_span(data: bytes, path: str, block: str) -> str:
+    """The lines of a file with a block id. NotFound."""
+    document = markdown_document.parse(data, path)
+    places = (one.place for one in document.statements if one.id == block)
+    if place := next(places, None) or _prose_block(document, block):
+        return f"{place.line}-{place.end}"
+    raise NotFound("no such id", where=f"{path}#^{block}", hint=f"ua-memory get {path}")
 
 
 def _resolve_hash(store: Store, path: str, texthash: str) -> Target:
