@@ -357,6 +357,117 @@ def test_a_newer_value_replaces_the_older_one_only_if_it_is_about_what_is_asked(
         assert search(index, newer).hits[0].item.text == new
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("The database is hosted at Hetzner.",
+         "We dropped Hetzner and moved the database to Scaleway.", "Where is the database hosted?"),
+        ("The launch is on 13 December.",
+         "We are moving the launch from 13 December to 20 January.", "When is the launch?"),
+        ("Our contact at Bergmann is Ms. Okafor.",
+         "Ms. Okafor left Bergmann; it is Mr. Lindner now.", "Who is our contact at Bergmann?"),
+        ("Der Stromanbieter ist Vattenfall.",
+         "Wir haben Vattenfall gekündigt und sind jetzt bei Naturstrom.", "Wer ist unser Stromanbieter?"),
+        ("We pay 29 euros a month for the gym membership.",
+         "I cancelled the gym membership.", "How much is the gym membership?"),
+        ("We pay 29 euros a month for the gym membership.",
+         "I cancelled the gym membership.", "What does the gym cost?"),
+        ("Das Fitnessstudio kostet 29 Euro im Monat bei FitX.",
+         "Ich habe FitX gekündigt, das Fitnessstudio war zu voll.", "Was kostet das Fitnessstudio?"),
+        ("Notre fournisseur d'électricité est EDF.",
+         "Nous avons résilié EDF, maintenant c'est Enercoop.", "Qui est notre fournisseur d'électricité ?"),
+        ("Nuestro proveedor de internet es Movistar.",
+         "Cancelamos Movistar y ahora tenemos Digi.", "¿Quién es nuestro proveedor de internet?"),
+        ("The newsletter goes out through Mailchimp.",
+         "We cancelled Mailchimp, the newsletter goes out through Buttondown.",
+         "What do we send the newsletter with?"),
+        ("The backup tool is Duplicati.", "We stopped using Duplicati.", "What is the backup tool?"),
+        ("Das Auto steht in der Garage in der Hauptstraße.",
+         "Ich habe die Garage in der Hauptstraße gekündigt.", "Wo steht das Auto?"),
+        ("L'abonnement de la salle de sport coûte 29 euros.",
+         "J'ai résilié l'abonnement de la salle de sport.",
+         "Combien coûte l'abonnement de la salle de sport ?"),
+        ("El seguro del coche cuesta 400 euros al año.",
+         "Cancelé el seguro del coche.", "¿Cuánto cuesta el seguro del coche?"),
+        ("Der Start ist am 13. Dezember.",
+         "Wir schieben den Start vom 13. Dezember auf den 20. Januar.", "Wann ist der Start?"),
+        ("La réunion est à 14h.", "On avance la réunion de 14h à 13h.", "À quelle heure est la réunion ?"),
+        ("The rent is 900 euros.",
+         "They raise the rent from 900 to 950 euros in May.", "How much is the rent?"),
+    ],
+)  # fmt: skip
+def test_what_somebody_ended_left_or_moves_stands_before_what_was(
+    tmp_path: Path, model: Embedder, old: str, new: str, query: str
+) -> None:
+    with an_index(a_bank(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]})), model) as index:
+        hits = search(index, query).hits
+    assert [hit.item.text for hit in hits] == [new, old] and hits[0].replaces == hits[1].item
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("Our office is in Munich.", "We moved to Berlin.", "Where is our office?"),
+        ("Our contact at Bergmann is Ms. Okafor.",
+         "I left the keys at Bergmann.", "Who is our contact at Bergmann?"),
+        ("Our contact at Bergmann is Ms. Okafor.",
+         "Ms. Okafor left Bergmann for lunch.", "Who is our contact at Bergmann?"),
+        ("Our contact at Bergmann is Ms. Okafor.",
+         "We cancelled the meeting with Bergmann.", "Who is our contact at Bergmann?"),
+        ("Our contact at Bergmann is Ms. Okafor.",
+         "Mr. Lindner left Bergmann.", "Who is our contact at Bergmann?"),
+        ("The database is hosted at Hetzner.",
+         "We dropped the idea of leaving Hetzner.", "Where is the database hosted?"),
+        ("The database is hosted at Hetzner.",
+         "Tobias dropped Hetzner and moved the forum to Scaleway.", "Where is the database hosted?"),
+        ("The October invoice came from Hetzner.",
+         "We dropped Hetzner and moved the database to Scaleway.", "Who sent the October invoice?"),
+        ("We pay 29 euros a month for the gym membership.",
+         "Anna cancelled the gym membership.", "How much is our gym membership?"),
+        ("We pay 29 euros a month for the gym membership.",
+         "I cancelled the gym class on Friday.", "How much is the gym membership?"),
+        ("The gym membership card is in the drawer.",
+         "I cancelled the gym membership.", "Where is the gym membership card?"),
+        ("Der Stromanbieter ist Vattenfall.",
+         "Petra hat Vattenfall gekündigt.", "Wer ist unser Stromanbieter?"),
+        ("Der Stromanbieter ist Vattenfall.",
+         "Ich habe den Termin bei Vattenfall abgesagt.", "Wer ist unser Stromanbieter?"),
+        ("Die Miete für das Büro in München beträgt 900 Euro.",
+         "Wir haben München am Morgen verlassen.", "Wie hoch ist die Miete für das Büro?"),
+        ("Unser Büro ist in München.",
+         "Wir haben München verlassen, es ging nach Berlin in den Urlaub.", "Wo ist unser Büro?"),
+        ("Die Datenbank liegt bei Hetzner.",
+         "Ich habe das Angebot von Hetzner abgelehnt und beendet.", "Wo liegt die Datenbank?"),
+        ("Notre fournisseur d'électricité est EDF.",
+         "Nous avons annulé le rendez-vous avec EDF.", "Qui est notre fournisseur d'électricité ?"),
+        ("Notre bureau est à Lyon.", "Nous avons quitté Lyon ce matin.", "Où est notre bureau ?"),
+        ("Nuestro proveedor de internet es Movistar.",
+         "Ana dejó el móvil en Movistar.", "¿Quién es nuestro proveedor de internet?"),
+        ("Nuestra oficina está en Madrid.", "Dejamos Madrid por la mañana.", "¿Dónde está nuestra oficina?"),
+        ("The dentist is Dr. Haas in Mill Lane.",
+         "I cancelled the appointment with Dr. Haas.", "Who is the dentist?"),
+        ("The tenancy of the flat runs until May.", "I quit smoking.", "Until when does the tenancy run?"),
+        ("Tobias likes Hetzner.",
+         "We dropped Hetzner and moved the database to Scaleway.", "What does Tobias like?"),
+        ("Petra works at Vattenfall.", "Wir haben Vattenfall gekündigt.", "Where does Petra work?"),
+        ("Petra trabaja en Movistar.", "Cancelamos Movistar y ahora tenemos Digi.", "¿Dónde trabaja Petra?"),
+        ("We paid 29 euros a month for the gym membership in May.",
+         "I cancelled the hotel in May.", "How much was the gym membership?"),
+        ("The launch is on 13 December.",
+         "Ann is on holiday from 13 December to 20 January.", "When is the launch?"),
+        ("The shop opens at 9:00.", "Ben works in the shop from 9:00 to 12:00.", "When does the shop open?"),
+        ("Das Büro hat von 9 bis 17 Uhr auf.",
+         "Petra ist von 9 bis 12 Uhr beim Arzt.", "Wann hat das Büro auf?"),
+    ],
+)  # fmt: skip
+def test_what_ended_elsewhere_changes_nothing_here(
+    tmp_path: Path, model: Embedder, old: str, new: str, query: str
+) -> None:
+    with an_index(a_bank(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]})), model) as index:
+        hits = search(index, query).hits
+    assert hits[0].item.text == old and not any(hit.replaces for hit in hits)
+
+
 def test_a_newer_value_that_stands_first_by_itself_names_the_older(tmp_path: Path) -> None:
     said = [f"The upload limit is {value} MB" for value in ("10", "now 20", "now 50")]
     found = asked(tmp_path, said_on({"2026-10-01": said}), "upload limit now").hits

@@ -15,7 +15,7 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
-from ua_memory.text.names import foreign_stop_words, numerals
+from ua_memory.text.names import entities, foreign_stop_words, numerals
 from ua_memory.text.noise import word_stem
 from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
 
@@ -394,6 +394,11 @@ _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
 _MAY_STATE = re.compile(rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}")
 """What a case-folded sentence with a value has."""
+_MOVING = (
+    r"\b(?:mov|push|shift|rais|lower|cut|schieb|verleg|senk|avanc|déplac|repouss|muev|sub|baj)\w*"
+    r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)"
+)
+"""What stands before a value that is left for another."""
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+(?!– )|(?<=[。！？])(?! – )|\n+")
@@ -465,6 +470,11 @@ class _ValueSentence:
     def changed(self) -> bool:
         return CHANGED_FOLDED.search(self.text.casefold()) is not None
 
+    def moves_from(self, old: _ValueSentence) -> bool:
+        """Whether it names a value of an older sentence as what is left: "from 13 December to"."""
+        values = "|".join(re.escape(value.rstrip(".")) for some in old.values.values() for value in some)
+        return re.search(rf"{_MOVING}\s+(?:{values})\b", self.text.casefold()) is not None
+
     @cached_property
     def answers(self) -> frozenset[str]:
         """The words of the question that it answers, as in "Which port does staging use? – 6543"."""
@@ -532,11 +542,12 @@ def _replaces(
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
-    if not new.changed and ((asked & old.words) - new.words or _have_own_subjects(new, old)):
+    changed = new.changed or new.moves_from(old)
+    if not changed and ((asked & old.words) - new.words or _have_own_subjects(new, old)):
         return False
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
-    if new.changed and not strict:
+    if changed and not strict:
         kinds = new.values.keys() & old.values.keys()
         dated = not kinds.isdisjoint(("date", "time"))
         day = not weak and "date" in kinds and asked & old.words <= new.words
@@ -604,7 +615,7 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             counted[stem] = sum(prefix in text for text in texts)
         return counted[stem] <= max(4, len(texts) // 3)
 
-    moved = _moves(near, texts)
+    moved, ended = _moves(near, texts, "new"), _moves(near, texts, "ended")
     every = [(rank, one, stated[one.item.key]) for rank, one in enumerate(near)]
     replacing = [row for row in every if any(each.may_replace for each in row[2])]
     asked, ordered = _stems(query), list(found)
@@ -625,6 +636,9 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
         about = _asked_about(old.item, mine, query) if newer else []
         newer = [one for one in newer if _has_words_of(one.item, about)]
         newer += [one for one, moves in moved if _is_ended_by(moves, one, old, texts[n])]
+        newer += [
+            one for one, ends in ended if any(_ends(*each[1:4], one.item, old.item, asked) for each in ends)
+        ]  # fmt: skip
         if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _move_before(ordered, best, old)
@@ -642,6 +656,8 @@ def _has_words_of(item: IndexItem, about: Iterable[frozenset[str]]) -> bool:
     return all(any(word in text for word in words) for words in about)
 
 
+FEW_OTHERS = 2
+"""Words besides its value in a text that states nothing else."""
 FEW_CHARACTERS, READ_CHARACTERS = 14, 1000
 """In scripts without spaces, the characters besides both names in a text that states nothing else; characters
 of a text that are read."""
@@ -649,19 +665,21 @@ _Move = tuple[str, str, str, str, str]
 """A language, and a row of `wording.moves`."""
 _SPEAKING = frozenset("i we ich wir je nous yo nosotros 私 僕 俺".split())  # noqa: SIM905
 _UNSAID = ("yo", "nosotros", "je")
-_DETERMINERS = frozenset("the my our der die das mein meine unser la le les mon ma el los mi".split())  # noqa: SIM905
+_DETERMINERS = frozenset(
+    "the my our der die das mein meine unser unsere la le les mon ma notre el los mi nuestro nuestra".split()  # noqa: SIM905
+)
 _OUR_THING = tuple(f"{word} " for word in _DETERMINERS)
 """How a subject begins that may be a thing of ours: "we replaced Redis" ends "the cache is Redis"."""
 _SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles ce él ella ellos 彼".split())  # noqa: SIM905
 
 
-def _moves(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, list[_Move]]]:
-    """[(hit, the moves that it states)], such as a change of jobs."""
+def _moves(near: Sequence[Ranked], texts: Sequence[str], sort: str) -> list[tuple[Ranked, list[_Move]]]:
+    """[(hit, the moves of a sort that it states)], such as a change of jobs."""
     found = []
     for language in wording.move_languages("\n".join(texts)):
         for one, text in zip(near, texts, strict=True):
             if one.item.record != SESSION and language in wording.move_languages(text):
-                moves = wording.moves(one.item.text[:READ_CHARACTERS], language, "new")
+                moves = wording.moves(one.item.text[:READ_CHARACTERS], language, sort)
                 found.append((one, [(language, *each) for each in moves]))
     return [(one, moves) for one, moves in found if moves]
 
@@ -685,6 +703,26 @@ def _is_ended_by(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) ->
                 if ended and not _has_words(value, now) and (ours or _same_subject(who, whom, same)):
                     return close or bool(before) or _nothing_else(old.item.text, whom, value)
     return False
+
+
+def _ends(what: str, who: str, thing: str, new: IndexItem, old: IndexItem, asked: frozenset[str]) -> bool:
+    """Whether an older item is over since the speaker ended a thing, or somebody in it left the thing. It has
+    all words of the thing: if that is its last word, and with it what it is about ("hosted at Hetzner"),
+    or two of them, and the newer item has whatever it has of the query."""
+    if old.record == SESSION or not _later(new, old):
+        return False
+    mine, theirs, things, subject = (_stems(text) for text in (new.text, old.text, thing, who))
+    theirs -= _stems(" ".join(_DETERMINERS))
+    speaking = {*words_of(who)} <= _SPEAKING and new.speaker == old.speaker
+    if not things or not things <= theirs or not (speaking or (what == "left" and subject)):
+        return False
+    if not speaking or what == "left":
+        return bool(subject) and subject <= theirs
+    if len(things) > 1 and asked & theirs <= mine:
+        return True
+    others, names = theirs - things, _stems(" ".join(entities(old.text))) - things
+    is_about = names & theirs <= mine and (len(others) <= FEW_OTHERS or not others.isdisjoint(mine))
+    return is_about and _stems(words_of(old.text)[-1]) <= things
 
 
 def _nothing_else(text: str, who: str, value: str) -> bool:

@@ -217,13 +217,14 @@ CHANGED, CHANGED_FOLDED = late(_CHANGES, re.IGNORECASE), late(_CHANGES)
 
 _MOVE_HINTS: Mapping[str, Sequence[str]] = {
     "english": ("moved", "relocated", "moving", " now", "joined", "joining", "hired", "started", "switched",
-                "migrated", "changed", "left ", "quit ", "replaced", "swapped", "dropped", "ditched"),
+                "migrated", "changed", "left ", "quit ", "replaced", "swapped", "dropped", "ditched",
+                "cancel", "gave up", "stopped", "got rid", "terminated"),
     "german": ("gezogen", "zog", "zieh", "jetzt", "nun ", "inzwischen", "mittlerweile", "wechsel",
-               "umgestiegen", "ersetzt", "verlassen"),
+               "umgestiegen", "ersetzt", "verlassen", "gekündigt", "abgeschafft", "abbestellt", "aufgegeben"),
     "french": ("ménagé", "install", "parti", "maintenant", "désormais", "rejoint", "passé", "migré", "quitté",
-               "abandonné", "remplacé", "basculé", "changé"),
+               "abandonné", "remplacé", "basculé", "changé", "résilié", "annulé"),
     "spanish": ("mud", "traslad", "ahora", "unió", "unido", "incorpor", "pasó", "pasé", "entró", "cambi",
-                "dejó", "dejamos", "migr", "reemplaz", "sustitu"),
+                "dejó", "dejamos", "dejé", "cancel", "anul", "migr", "reemplaz", "sustitu"),
     "japanese": ("引っ越", "引越", "移", "転", "入社", "変更", "乗り換", "切り替", "変え", "やめ", "辞め"),
 }  # fmt: skip
 """Case-folded parts of words, one of which every such sentence has. Most texts have none."""
@@ -254,7 +255,7 @@ def _move_patterns(
         rf"|{_CAPITAL}(?:\s+{_CAPITAL}){{0,2}}|^(?!(?:[Mm]e|[Ss]e|[Nn]os)\b)[^\W\d_][\w-]*|[Jj](?=['’]))[\s'’]+"
         rf"(?:(?:{parts.get('before', '-')})\s+){{0,3}}\Z"
     )
-    ways: dict[str, list[tuple[str, re.Pattern[str]]]] = {"new": [], "held": []}
+    ways: dict[str, list[tuple[str, re.Pattern[str]]]] = {"new": [], "held": [], "ended": []}
     for words, how in rows:
         if len(words) == 3:
             ways[words[2]].append((words[1], late(how)))
@@ -263,7 +264,7 @@ def _move_patterns(
 
 def moves(text: str, language: str, sort: str) -> Iterator[tuple[str, str, str, str]]:
     """(home, work or any; who; value; old value or '') of each statement of a sentence. `sort` is "new" for
-    changes, "held" for what is the case."""
+    changes, "held" for what is the case, "ended" for what somebody ended or left."""
     before, ways = _move_patterns(language)
     for what, how in ways[sort]:
         if found := how.search(text):
