@@ -429,6 +429,40 @@ def test_a_sentence_that_corrects_the_one_before_or_leans_on_it_stays_with_it(sa
     assert texts(extract(talk(("person", said), ("assistant", "OK.")))) == [said]
 
 
+@pytest.mark.parametrize(
+    "said, kept",
+    [
+        ("Tengo dos hijos, Ana y Luis. No fumo. No me gusta el café.", 3),
+        ("We deploy from main with Jenkins. No deploys on Fridays, ever.", 2),
+        ("The build was slow again today. No meetings before 10 for me, please.", 1),
+        ("The coffee machine is broken again. I told them we use Postgres 16.", 1),
+        ("We use Postgres 16. No, problem solved by the way.", 1),
+    ],
+)
+def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
+    found = texts(extract(talk(("person", said), ("assistant", "OK."))))
+    assert len(found) == kept and all(text.count(". ") == 0 for text in found)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "wait, 2 tests fail now",
+        "Not bad, but on 12 May the launch costs more.",
+        "Not today, but I need the launch slides.",
+    ],
+)
+def test_what_corrects_nothing_leaves_the_statement_alone(later: str) -> None:
+    turns = (("person", "The launch is on 3 May."), ("assistant", "OK."), ("person", later))
+    assert "The launch is on 3 May." in texts(extract(talk(*turns, ("assistant", "OK."))))
+
+
+@pytest.mark.parametrize("said", ["do it in SQLite instead", "Do that later, I want to see the logs first"])
+def test_another_wish_confirms_no_proposal(said: str) -> None:
+    proposal = "I suggest we use Redis for the cache, and keep sessions in Postgres."
+    assert proposal not in texts(assistant(proposal, ("person", said)))
+
+
 def test_a_corrected_day_is_the_day_of_the_event() -> None:
     (found,) = extract(
         talk(("person", "The meeting with the lawyer is on 4 March 2026. Actually, make that 5 March 2026."))
@@ -447,6 +481,10 @@ def test_a_corrected_day_is_the_day_of_the_event() -> None:
         ("Should I run the tests now or later?", "later please, I'm in a meeting", False),
         ("What should I do next?", "the migration of the users table", False),
         ("Shall I commit this?", "yes, but only the two files in src", False),
+        ("I have fixed the header padding.", "good, but now the footer looks ugly", False),
+        ("Anything else?", "No, that's all until tomorrow, thank you very much", False),
+        ("Which file should I open?", "the second one", False),
+        ("Should I rebase or merge?", "merge", False),
     ],
 )
 def test_a_choice_or_a_limited_yes_is_kept_with_its_question(asked: str, said: str, kept: bool) -> None:

@@ -394,9 +394,10 @@ class Score:
 NO_SCORE = Score(0.0, ())
 CONFIRMED = 3.0
 """Log-odds that an agent's sentence gains if the person confirms it."""
-LEFT_TO_DO, REQUEST, UNDECIDED = 2.3, -3.0, -3.0
+LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM = 2.3, -3.0, -3.0, 2.0
 """Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones;
-of one that asks for something to be done now; and of one that only weighs whether to do something."""
+of one that asks for something to be done now; of one that only weighs whether to do something; and of one
+right after "that's wrong"."""
 RULE_SCORE = Score(1.0, ("standing rule",))
 """The score of a person's standing rule, which is always kept, as a preference."""
 
@@ -425,7 +426,8 @@ def score(sentence: Sentence, context: Context) -> Score:
     more = CONFIRMED * context.confirmed
     if context.person:
         more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
-        more += UNDECIDED * ("undecided" in found) + CONFIRMED * context.denies
+        weighs = "undecided" in found and not re.search(r"\d", sentence.text)
+        more += UNDECIDED * weighs + CORRECTS_CLAIM * (context.denies and sentence.index == 1)
     value = 1 / (1 + exp(-sum(found.values()) - more))
     return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
 
@@ -538,18 +540,23 @@ _ASKS_NOTHING = late(
 )
 """A question for a permission, for an opinion of the moment, or for whatever comes to mind."""
 _MAY_I = r"(?:(?:shall|should|may|can) i|(?:soll|darf|kann) ich|(?:dois|puis)-je)"
+_OF_THE_MOMENT = late(
+    r"\b(?:commit|push|continue|proceed|run|start|stop|begin|wait|show|open|try|look|check|read|fix|rebase|merge"
+    r"|search|translate|implement|remind|put|next|now|first|later|work on|i do|(?:tun|machen|anfangen|warten"
+    r"|zeigen|öffnen)\W*$|jetzt|zuerst|maintenant|attendre|montrer|ouvrir)\b",
+    re.IGNORECASE,
+)
+"""A question about what to do now."""
+_PROPOSES_TO = late(
+    r"\b(?:should|would|could|sollten?|würden?|könnten?|devrai\w*|debería\w*)\b", re.IGNORECASE
+)
 _ASKS_FOR_CHOICE = late(
     r"(?:\b(?:which|what|where|when|who|how (?:many|much|often|long)|welche\w*|was|wo|wann|wie (?:viele?|oft)"
     rf"|quel\w*|où|quand|combien)\b[^.?!]*\b{_MAY_I}\b"
-    rf"|\b{_MAY_I}\b[^.?!]* (?:or|oder|ou) (?!not|nicht))"
-    r"(?![^?]*\b(?:next|now|first|later|proceed|start|stop|begin|continue|wait|work on|do|tun|machen|anfangen"
-    r"|jetzt|zuerst|warten|maintenant|attendre)\b)[^?]*\?$",
+    rf"|\b{_MAY_I}\b[^.?!]* (?:or|oder|ou) (?!not|nicht))[^?]*\?$",
     re.IGNORECASE,
 )
 """A question for one of several things: more than a permission."""
-_OF_THE_MOMENT = late(
-    r"\b(?:commit|push|continue|proceed|run|start|show|open|try|look|check|read)\b", re.IGNORECASE
-)
 _ANSWERS_NOTHING = late(
     r"[?？]|```|\b(?:idk|dunno|no idea|(?:not |un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
     r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
@@ -558,7 +565,8 @@ _ANSWERS_NOTHING = late(
     r"|does(?:n['’]?t| not) matter|do(?:n['’]?t| not) care|(?:you|u) pick|up to you|(?:look|google) it"
     r"|read the docs)\b|^\W*(?:wait|hold on|stop|skip(?: (?:it|that))?|later|next|continue|go on|any|either"
     r"|same|(?:same )?(?:see|as|like) (?:above|before)|(?:i )?(?:already )?told you(?: already)?|idc|wtf|n/?a"
-    r"|(?:option )?[a-e]|warte|später|weiter|attends|plus tard|espera|luego|待って|後で)\W*$|\bTraceback \("
+    r"|(?:option )?[a-e]|wherever|(?:the )?(?:first|second|third|last|other|former|latter)(?: \w+)?"
+    r"|warte|später|weiter|attends|plus tard|espera|luego|待って|後で)\W*$|\bTraceback \("
     r"|^\W*\w*(?:Error|Exception):"
     r"|^\W*(?:(?:please|just|ok|now|then)[, ]+)*(?:run|commit|push|show|figure|open|look|check|read|move)\b",
     re.IGNORECASE,
@@ -596,8 +604,9 @@ def _asks_what(question: str) -> bool:
 
 def _is_question(text: str) -> bool:
     """Whether a text asks for more than a permission, or than whatever comes to mind."""
-    asks_nothing = _ASKS_NOTHING.search(text) and not _ASKS_FOR_CHOICE.search(text)
-    return text.endswith(_ASKS) and not asks_nothing
+    if _ASKS_NOTHING.search(text) and (not _ASKS_FOR_CHOICE.search(text) or _OF_THE_MOMENT.search(text)):
+        return False
+    return text.endswith(_ASKS)
 
 
 def _answer_score(question: str, text: str) -> Score | None:
@@ -611,7 +620,8 @@ def _answer_score(question: str, text: str) -> Score | None:
         return None
     if _asks_what(question):
         return ANSWER
-    if _replies_by("limits", text) and words > _STANDS_ALONE and not _OF_THE_MOMENT.search(question):
+    proposes = question.endswith(_ASKS) or _PROPOSES_TO.search(question)
+    if proposes and _replies_by("limits", text) and not _OF_THE_MOMENT.search(question):
         return LIMIT
     asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
     with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
@@ -669,8 +679,9 @@ _REFERS = late(
     r"which|unless|until|except|however|instead)\b",
     re.IGNORECASE,
 )
+_NAMES_SEVERAL = late(r"\b(?:are|were|and)\b")
 _ABOUT_THEM = late(r"(?:[\w’']+ ){1,4}them\b")
-"""A sentence about things that the one before has named."""
+"""A sentence about things that the one before has named, if that speaks of several."""
 _VOTES = late(
     r"\b(?:voted|abstain\w*|objected|dissented|against|in favou?r|dagegen|dafür|enthielt|enthalten|contre"
     r"|abst\w+|vot[éó]|en contra|a favor)\b",
@@ -807,7 +818,7 @@ class Extraction:
         if context.person and not typed and (least := _answer_score(self._question, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
-            limited = least.cues == LIMIT.cues
+            limited = least is LIMIT
             self._insert(_answer(self._question, found, answer, self._zone, limited), (number, 0))
             said = rules
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
@@ -994,7 +1005,8 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             start -= 1
         corrects = _replies_by("amends", said[start].text)
         leans = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
-        if corrects or leans or _ABOUT_THEM.match(said[start].text):
+        about_them = _ABOUT_THEM.match(said[start].text) and _NAMES_SEVERAL.search(said[start - 1].text)
+        if corrects or leans or about_them:
             before = start - 1
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
@@ -1051,13 +1063,13 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         text += joint + (said.with_speaker if context.person and not text else said.text)
         quote += (f" {said.marker} " if said.marker and quote else " " if quote else "") + said.quote
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
-    dated = [said.text for said in reversed(sentences) if _replies_by("amends", said.text)] + [text]
-    whens = (extract_by_model.when_in_text(each, at.date()) for each in dated if at)
+    amended = (said.text for said in reversed(sentences) if _replies_by("amends", said.text))
+    dated = next((said for said in amended if any(map(_VALUE.match, terms(said)))), text)
     return Candidate(
         text=text,
         kind=_candidate_kind(score, context),
         who="person" if context.person else "assistant",
-        when=next(filter(None, whens), None),
+        when=extract_by_model.when_in_text(dated, at.date()) if at else None,
         entities=names(text),
         tags=tuple(dict.fromkeys(_HASHTAG.findall(text))),
         quote=quote,
@@ -1092,15 +1104,12 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
 @cache
 def _replies() -> Mapping[str, re.Pattern[str]]:
     """The patterns of `data/replies.txt`."""
-    return {
-        name: late(pattern, re.IGNORECASE)
-        for name, pattern in table("replies.txt", assents=ASSENTS, denials=DENIALS)
-    }
+    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("replies.txt", denials=DENIALS)}
 
 
 def _replies_by(how: str, text: str) -> bool:
     """Whether a text begins as one that `refuses`, `denies` or another row of `data/replies.txt`."""
-    return _replies()[how].match(text) is not None
+    return _replies()[how].match(text.strip()) is not None
 
 
 _SUGGESTS = late(
