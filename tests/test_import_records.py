@@ -226,6 +226,9 @@ def test_what_is_not_read_of_the_memories_of_hindsight_is_named(shell: Shell, tm
     assert "2 memories without a text or of an unknown type: c6, 3" in done["left"]
     (fact,) = records(shell, done["taken"][0]["path"], Fact)
     assert (fact.text, fact.kind) == ("Whales sing.", "world")
+    inside = {**listed[0], "metadata": {"items": [{"sku": 1}, {"text": "no memory"}]}}  # type: ignore[dict-item]
+    done = shell.ok("import", "hindsight", exported(tmp_path, {"items": [inside]}), "--json").json
+    assert not done["left"] and len(done["taken"]) == 1
     (tmp_path / "hs/bank.json").write_text("{bad")
     refused = shell("import", "hindsight", str(tmp_path / "hs/bank.json"))
     assert refused.code == 2 and "bank.json:1: not JSON" in refused.err

@@ -640,6 +640,18 @@ def test_a_line_that_is_too_long_is_answered_by_its_id(place: Place) -> None:
     assert "too long" in said[3]["error"]["message"]
 
 
+@pytest.mark.parametrize("number", [b'"a\tb"', b"007", b'"\xff"', b"1.5", b"1e3", b"-"])
+def test_a_line_that_is_too_long_is_answered_whatever_its_id(
+    capsys: pytest.CaptureFixture[str], number: bytes
+) -> None:
+    server = relay.Relay(relay.read_tool_data(), ["mcp"], "off")
+    call = b'"method":"tools/call","params":"' + b"x" * relay.LARGEST_LINE
+    for line in (b'{"id":' + number + b"," + call + b'"}\n', b"{" + call + b'","id":' + number + b"}\n"):
+        server.handle_line(line)
+        said = json.loads(capsys.readouterr().out)
+        assert said["id"] is None and "too long" in said["error"]["message"]
+
+
 @pytest.mark.parametrize("daemon", ["off", "auto"])
 def test_a_tool_is_called(place: Place, daemon: str) -> None:
     if daemon == "auto":

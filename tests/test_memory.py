@@ -212,6 +212,15 @@ def test_a_bank_deleted_while_it_is_open_is_not_made_again(fresh: Memory) -> Non
     assert not fresh.store.bank.root.exists()
 
 
+def test_a_bank_on_a_drive_that_is_gone(fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> bool:
+        raise OSError(errno.EHOSTDOWN, "Host is down")
+
+    monkeypatch.setattr(Path, "is_dir", fail)
+    with pytest.raises(NoBank, match="is gone"):
+        fresh.search("said")
+
+
 def test_every_option_of_insert(fresh: Memory) -> None:
     done = fresh.insert(
         "Alice moved the API",

@@ -151,6 +151,7 @@ def test_set_for_the_user_counts_everywhere(shell: Shell) -> None:
         (["search.limit", "many"], 2), (["search.limit", "0"], 2), (["serch.limit", "3"], 4),
         (["id", "x"], 2), (["trail", "own"], 2), (["strip", "("], 2), (["redaction.patterns", "x"], 2),
         (["extraPaths", "notes", "--user"], 2), (["mission"], 2), (["mcp.tools", "core", "nope"], 2),
+        (["mcp.tools", ""], 2),
         (["index.chroma_url", "https://ck-0123456789abcdefABCDEF0123456789@api.trychroma.com"], 2),
     ],
 )  # fmt: skip
@@ -158,6 +159,8 @@ def test_set_refuses_what_cannot_be(shell: Shell, words: list[str], code: int) -
     before = (shell.cwd / "ua-memory.toml").read_bytes()
     done = shell("config", "set", *words)
     assert done.code == code, done.err
+    if words == ["mcp.tools", ""]:
+        assert "the name of a tool is empty" in done.err
     if words[0] in ("search.limit", "strip", "redaction.patterns"):
         assert f"hint: ua-memory config set {words[0]} VALUE (" in done.err
     assert (shell.cwd / "ua-memory.toml").read_bytes() == before

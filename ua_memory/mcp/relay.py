@@ -33,7 +33,7 @@ CLIENT_KEY, MODE_VARIABLE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAE
 LARGEST_LINE = 2 << 20
 """Bytes of a line: a forwarded request must fit into one message to the daemon."""
 _STRINGS = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"'
-_ID = rb'"id"\s*:\s*(-?\d+|"[^"\\]*")'
+_ID = rb'"id"\s*:\s*(-?(?:0|[1-9]\d*)(?=[\s,}])|"[^"\\\x00-\x1f]*")'
 _ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _STRINGS + rb"\s*,\s*)*" + _ID)
 _ID_LAST = re.compile(_ID + rb"\s*(?:,\s*" + _STRINGS + rb"\s*)*\}\s*\Z")
 """The id of a request before or behind its parameters."""
@@ -97,6 +97,8 @@ def unknown_names(names: Sequence[str], known: dict[str, Any]) -> str:
     """An error message if names are of no tool and no set, else ''."""
     there = [*known["sets"], *(tool["name"] for tool in known["tools"])]
     unknown = [name for name in names if name not in there]
+    if not all(unknown):
+        return "the name of a tool is empty"
     if not unknown:
         return ""
     from difflib import get_close_matches
@@ -161,7 +163,10 @@ class Relay:
         since a caller would wait for it."""
         first, last = line[:_LINE_ENDS], line[-_LINE_ENDS:]
         found = _ID_FIRST.match(first) or _ID_LAST.search(last)
-        number = json.loads(found[1]) if found else None
+        try:
+            number = json.loads(found[1]) if found else None
+        except ValueError:  # not UTF-8
+            number = None
         what = f"too long: a line has at most {LARGEST_LINE} bytes"
         if number is None or b'"tools/call"' not in first + last:
             self._send(number, {"error": JsonRpcError(BAD_REQUEST, what).error})

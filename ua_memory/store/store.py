@@ -213,7 +213,11 @@ class Store:
 
     def _require_folder(self) -> None:
         """NoBank if the bank was deleted or moved since it was opened; writing would make another there."""
-        if not self.bank.root.is_dir():
+        try:
+            there = self.bank.root.is_dir()
+        except OSError:  # a network drive that is not there any more
+            there = False
+        if not there:
             root = str(self.bank.root)
             raise NoBank("the memory bank is gone", where=root, hint="restore it, or open another")
 

@@ -375,25 +375,27 @@ class ExportObjects:
     unread: list[str] = field(default_factory=list)
     """Of the memories those without a text or of an unknown type."""
 
-    def sort(self, value: Any, listed: bool = False) -> None:
-        """Sort all objects within a value, recursively; `listed` are those in one of `LISTS`."""
+    def sort(self, value: Any, listed: bool = False, inside: bool = False) -> None:
+        """Sort all objects within a value, recursively; `listed` are those in one of `LISTS`, but not in one
+        `inside` a memory, whose metadata may have any key."""
         if isinstance(value, list):
             for each in value:
-                self.sort(each, listed)
+                self.sort(each, listed, inside)
             return
         one = value if isinstance(value, dict) else {}
         if not self._sort_object(one, listed) and listed:
             self.unread.append(str(one.get("id") or shorten(json.dumps(value, ensure_ascii=False), 40)))
+        inside = inside or _is_memory(one)
         for name, each in one.items():
             if isinstance(each, dict | list):
-                self.sort(each, name in LISTS and isinstance(each, list))
+                self.sort(each, isinstance(each, list) and name in LISTS and not inside, inside)
 
     def _sort_object(self, one: Json, listed: bool) -> bool:
         """Whether an object is of a known kind. A memory that is listed as one may lack its type."""
         if listed and not (one.get("fact_type") or one.get("type")) and _text(one, "text"):
             one["fact_type"] = "world"
         key = str(one.get("id") or one.get("key") or "")
-        if _text(one, "text") and (one.get("fact_type") or one.get("type")) in TYPES:
+        if _is_memory(one):
             self.nameless += not key
             self.units.setdefault(key or _text(one, "text"), one)
         elif key and _text(one, "original_text"):
@@ -411,6 +413,10 @@ class ExportObjects:
         else:
             return False
         return True
+
+
+def _is_memory(one: Json) -> bool:
+    return bool(_text(one, "text")) and (one.get("fact_type") or one.get("type")) in TYPES
 
 
 def read_hindsight(name: str, files: Files) -> SourceContents:
