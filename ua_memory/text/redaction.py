@@ -29,7 +29,8 @@ Place = tuple[int, int]
 
 # Every name contains one of these. They are searched for first, since that is cheap.
 _NAME_STEMS = (
-    "pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "senha", "key", "token", "jwt", "otp", "pat",
+    "pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "mdp", "clé wi", "wlan-schl", "senha", "key",
+    "token", "jwt", "otp", "pat",
     "secret", "credential", "auth", "string", "csrf",
 )  # fmt: skip
 
@@ -38,7 +39,10 @@ def _alternatives(words: str) -> str:
     return "|".join(words.split())
 
 
-_PASSWORD = r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe)"
+_PASSWORD = (
+    r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe"
+    r"|(?<![a-z])mdp(?![a-z])|clé wi-?fi|wlan-schlüssel)"
+)
 _NAME = (
     rf"(?i:(?P<password>{_PASSWORD}s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)|(?<![a-z])senhas?(?![a-z])"
     r"|(?<![a-z0-9])(?:pass|pw)(?![a-z]))|(?P<key>keys?)"
@@ -59,11 +63,14 @@ _OPERATOR = (
     rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!={{1,2}}|::?|->|→|\|)[ \t]{{0,8}}"
     rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_NEXT_LINE})?"
     rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_NEXT_LINE})?"
-    r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be"
+    r"|(?:(?: (?:for|of|on|in|to|pour|du|de(?: la)?) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be"
+    r"|c['’]est"
     r"|(?:changed|reset|rotated|updated|switched)(?= from | to ))|['’]s)"
     r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as| from)?:?"
     rf"(?: (?![ \t\n])|{_NEXT_LINE})"
-    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_NEXT_LINE})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
+    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_NEXT_LINE})?"
+    r"| (?P<service>[\w.-]{2,20}) {0,2}(?:[:=]|→|->) {0,4}"
+    r"|\([ \t]?(?=\\{{0,3}}[\"'`])"
     rf"|[ \t]{{1,4}}|{_NEXT_LINE})"
 )
 _SCHEME = r"(?i:(?:bearer|basic|token|apikey|digest|bot|ssws) {1,4})?"
@@ -87,7 +94,7 @@ _KEY_QUALIFIER = late(
     "(?i)(?:" + _alternatives("""
         api access secret auth priv(?:ate)? sign(?:ing|ature) encrypt(?:ion)? master account
         storage service client licen[cs]e deploy webhook admin app(?:lication)? subscription
-        shared consumer db database crypto hmac project server root user integration ingest
+        wi-?fi wlan shared consumer db database crypto hmac project server root user integration ingest
         write personal activation product recovery wallet host sdk bot team rest live test hex
         my our your
     """) + "|" + _PROVIDERS.pattern[4:] + r")[ _.-]?$"
@@ -371,7 +378,7 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
     sign, name, line = match["sign"].strip(), match["password"].lower(), _line_before(text, match)
     if sign and sign.split()[-1][-1] in "=:>|,-→(":
         variable = value.isidentifier() and "_" in value and not any(map(str.isdigit, value))
-        plain = alone and not variable and name != "pass"
+        plain = alone and not variable and name != "pass" and not match["service"]
         return not value.endswith(":") and (is_strong_password(value) or plain or is_random(value))
     flag = re.search(r"--[\w-]{0,20}$", line) is not None
     if name in {"pass", "passes"} and not flag and not line.lower().endswith(" with "):
@@ -405,6 +412,8 @@ def _value_span(text: str, match: Match[str], category: str) -> Place | None:
         (value, alone), start = _bare_value(text, match), match.start("bare")
         if _is_variable(text, start + len(value), value):
             return None
+    if match["service"] and category != "password":
+        return None
     if len(value) < 4 or is_placeholder(value) or (sign == "," and _is_in_list(text, match, value)):
         return None
     if _is_on_next_line(match):
