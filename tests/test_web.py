@@ -595,6 +595,8 @@ def test_a_day_shows_what_no_longer_holds(fresh: Browser) -> None:
     assert "The kettle is blue." in fresh.page(f"/days/{day}").text
     for either in (day, "2031-05-01"):
         assert "The lease ends." in fresh.page(f"/days/{either}").text, "noted, and about"
+    for url in (f"/days/{day}", "/search?q=lease"):
+        assert "about 2031-05-01" in fresh.page(url).text
 
 
 def test_a_filtered_day_counts_what_the_filter_leaves(fresh: Browser) -> None:

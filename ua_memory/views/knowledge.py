@@ -399,7 +399,8 @@ def show_entity(screen: Screen, found: EntityDetails, limit: int) -> None:
         day = item.day or item.date or " " * 10
         cited = f"^{item.id}" if item.id else f"{item.path}:{item.line}"
         text = _excerpt(" ".join(item.text.split()), (one.name, *one.aliases))
-        screen.item([(day, "faint"), "  "], text, "  ", (cited, "id" if item.id else "path"))
+        about = f"  about {item.when}" if item.when and item.when != item.day else ""
+        screen.item([(day + about, "faint"), "  "], text, "  ", (cited, "id" if item.id else "path"))
     if len(found.items) > limit:
         screen.line((f"and {len(found.items) - limit} before these: --limit {len(found.items)}", "faint"))
 
