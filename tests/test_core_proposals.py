@@ -102,6 +102,7 @@ def test_with_a_word_for_good_once_is_enough(memory: Memory, text: str) -> None:
         "Use tabs here.", "Never mind.", "Don't commit yet, never fear", RULE,
         "I used to like Magento but I would never go back.", "Ich würde nie wieder nach Ulm ziehen.",
         "Je ne retournerais jamais chez Orange.", "Nunca volvería a Magento.",
+        "She would never want that, and I could never tell.", "Er würde nie Tee wollen.",
     ],
 )  # fmt: skip
 def test_what_holds_for_the_moment_is_not(text: str) -> None:

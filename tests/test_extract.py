@@ -289,6 +289,38 @@ def test_of_minutes_the_present_the_votes_and_the_tasks_are_kept() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This will take time.", "That will be hard to explain.", "It will be fine for all.",
+        "Nobody has to pay for this today.", "Das wird schon wieder gut.", "Jemand soll das machen bitte.",
+        "Cela va durer longtemps.", "Esto va a durar mucho.", "Il va pleuvoir demain matin.",
+        "How to cook rice at home.", "What to do with the bins.", "Up to you in the end.",
+    ],
+)  # fmt: skip
+def test_a_task_has_a_name_and_not_all_of_a_long_list_are_kept(text: str) -> None:
+    costs = [f"The tool {n} costs {n + 3} euros." for n in range(14)]
+    names = [f"{first}{last}ur" for first in ("K", "T", "B", "D") for last in ("elm", "orv", "alp", "usk")]
+    tasks = [f"{name} will paint the fence." for name in names]
+    facts = [fact.text for fact in _facts_of(" ".join([*costs, text, *tasks]))]
+    assert text not in facts and sum("fence" in each for each in facts) == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("Je travaille chez Orange à Lyon. Par contre oui.", False),
+        ("Unser Hund hört auf Bello. Dagegen hilft nichts.", False),
+        ("We use Python 3.12. Everyone against me.", False),
+        ("The budget of 2027 was approved at 48,000 euros. Two abstained.", True),
+        ("Der Haushalt 2027 wurde mit 48.000 Euro beschlossen. 3 dagegen.", True),
+        ("The budget of 2027 was approved at 48,000 euros. Ben was against.", True),
+    ],
+)
+def test_a_vote_is_part_of_the_sentence_before(text: str, joined: bool) -> None:
+    assert (texts(extract(talk(("person", text)))) == [text]) is joined
+
+
 def test_who_was_at_a_meeting_is_kept_with_its_heading() -> None:
     facts = _facts_of("## Sitzung am 20. November 2026", "Anwesend: Ada, Jörg", "Entschuldigt: Dmitri")
     assert [fact.text for fact in facts] == [
@@ -313,6 +345,19 @@ def test_a_short_answer_in_a_chat_is_kept_with_the_question() -> None:
     assert "Café Grundmann" in facts[0].entities
     facts = _facts_of("User: Hi", "Assistant: Shall I restart the server on port 5432?", "User: yes")
     assert facts == []
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("Who has the keys?", "happy birthday Carl!"), ("What time is the film?", "hi all"),
+        ("Where should we meet?", "no clue"), ("What do you mean?", "the thing"),
+        ("Can you believe Trump won in 2016?", "ya"), ("Did you see Tom?", "yeah lol"),
+    ],
+)  # fmt: skip
+def test_small_talk_in_a_chat_is_no_answer(question: str, reply: str) -> None:
+    said = _facts_of(f"[14.11.26, 18:03:30] Anna: {question}", f"[14.11.26, 18:04:02] Ben: {reply}")
+    assert not said
 
 
 def test_a_later_chunk_of_an_agent_s_answer_is_not_the_owner_s() -> None:

@@ -127,6 +127,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("La réunion est reportée du 13 décembre au 20 janvier.", "2027-01-20"),
         ("Aplazamos la cena del 13 de diciembre al 20 de enero.", "2027-01-20"),
         ("I am away from 13 December to 20 January, so we postpone it.", "2026-12-13/2027-01-20"),
+        ("The trip from 3 May to 12 May was moved to June.", "2026-05-03/2026-05-12"),
         ("The office moves from Berlin to Paris on 3 May.", "2027-05-03"),
         ("Ok dann Freitag 20 Uhr.", "2026-11-27"), ("Ok then Friday 8pm.", "2026-11-27"),
         ("Friday 8pm was full.", None), ("Jeden Freitag um 20 Uhr ist Chor.", None),

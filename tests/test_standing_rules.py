@@ -111,3 +111,23 @@ def test_what_denies_a_rule_or_quotes_or_wishes_for_one_is_none(text: str) -> No
 )
 def test_a_rule_that_follows_a_denial_is_one(text: str) -> None:
     assert standing_rule(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'd never want emojis in commit messages.", "I would always like short answers.",
+        "I'd always rather have short answers.", "I would never want you to push to main.",
+        "Always use black; ruff could never replace it.",
+        "Never store tokens in the repo; anyone could always read them.",
+        "Always answer in English, I could never read long German texts.",
+        "Immer Deutsch antworten, ich würde Englisch nie verstehen.",
+        "Je voudrais toujours des réponses courtes.", "Ich würde immer kurze Antworten bevorzugen.",
+        "Responde siempre en español, nunca podría leer inglés.", "Ich möchte nie Emojis in Commits.",
+        "Réponds toujours en français, je ne pourrais jamais lire l'anglais.",
+        "Siempre preferiría respuestas cortas.",
+    ],
+)  # fmt: skip
+def test_a_wish_and_a_rule_beside_its_reason_are_rules(text: str) -> None:
+    assert standing_rule(text) and stated_for_good(text)
+    assert [found.text for found in extract([Turn("a", "person", text)])] == [text]

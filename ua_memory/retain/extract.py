@@ -22,7 +22,7 @@ from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
-from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, name_candidates, names
+from ua_memory.text.names import LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
@@ -683,11 +683,11 @@ _NAMES_SEVERAL = late(r"\b(?:are|were|and)\b")
 _ABOUT_THEM = late(r"(?:[\w’']+ ){1,4}them\b")
 """A sentence about things that the one before has named, if that speaks of several."""
 _VOTES = late(
-    r"\b(?:voted|abstain\w*|objected|dissented|against|in favou?r|dagegen|dafür|enthielt|enthalten|contre"
-    r"|abst\w+|vot[éó]|en contra|a favor)\b",
-    re.IGNORECASE,
+    r".*\b(?:voted|objected|dissented|enthielt|enthalten|[Aa]bst(?:ain|en|ien|uv)\w*|vot[éó])\b"
+    r"|(?!Par )(?:\d+|[A-ZÀ-Þ]\w+)(?: (?:is|are|was|were|war|waren|est|sont))?"
+    r" (?:against|in favou?r|dagegen|dafür|contre|en contra|a favor)\W*$"
 )
-"""Such words of a few are about what the sentence before says: "Ben voted against"."""
+"""Such words of a few are about what the sentence before says: "Ben voted against", "3 dagegen"."""
 _EMPTY_LEAD = late(
     r"\b(?:here(?:'s| is| are)|let me|i(?:'ve|'ll| have| need| see)?|we(?:'ve| have| now|'ll)?|you"
     r"|want me|now|done"
@@ -1046,7 +1046,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     if one.block == other.block:
         if other.text.endswith(("?", "？")):
             return False
-        if _replies_by("amends", other.text) or (_VOTES.search(other.text) and _length(other.text) < 4):
+        if _replies_by("amends", other.text) or (_VOTES.match(other.text) and _length(other.text) < 4):
             return True
         return bool(_REFERS.match(other.text)) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
@@ -1156,10 +1156,18 @@ _ATTENDANCE = late(
 )
 """What comes before the names of those who were at a meeting, or were not."""
 _TASK = late(
-    r"[A-ZÀ-Þ][\w'’-]+(?: (?:and|und|et|y) [A-ZÀ-Þ]\w+)? (?:will|shall|is to|has to|to|übernimmt|klärt|soll"
+    r"([A-ZÀ-Þ][\w'’-]+)(?: (?:and|und|et|y) [A-ZÀ-Þ]\w+)? (?:will|shall|is to|has to|to|übernimmt|klärt|soll"
     r"|wird|kümmer\w+ sich|se charge\w*|doit|va|se encarga\w*|debe)\b"
 )
 """What a person of this name is to do."""
+_CHATTER = late(
+    r"\b(?:believe|(?:do|did) you mean|meinst du|veux dire|quieres decir)\b.*\? –"
+    r"|– .*\b(?:happy \w+day|congrat\w*|no (?:clue|comment)|kein(?:en)? plan|glückwunsch|alles gute"
+    r"|anniversaire|cumpleaños)\b|– (?:hi|hey|hello|hallo|moin|good (?:morning|evening)|salut|coucou"
+    r"|bonjour|hola)\b",
+    re.IGNORECASE,
+)
+"""Where a question in a chat asks nothing, or what follows it ("Where? – hi all") does not answer it."""
 _ROW = late(r"\s*\|(.*)\|\s*$")
 _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
@@ -1182,8 +1190,8 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     known = {name for one in said for sentence in sentences(one.text) for name in names(sentence.text)}
     known |= {name for fact in scored for name in fact.entities}
     specific = [fact for one in said for fact in _specific_facts(one, known)]
-    tasks = [fact for fact in specific if _TASK.match(fact.text)]
-    every = [*scored, *tasks, *specific[: max(FEW_FACTS - len(scored), 0)]]
+    tasks = [fact for fact in specific if _is_task(fact.text, known)]
+    every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
     found = sorted([*_short_text(said, every)] or every, key=lambda fact: _position(chunk.text, fact))
     distinct = (_with_first_names(fact, known) for fact in _without_repetitions(found))
     return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
@@ -1242,16 +1250,31 @@ def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
     """Short answers in a chat, each with the question before it, which may be confirmed by a mere yes."""
     for asking, part in pairwise(parts):
         question, quote = _question_in(sentences(asking.text)), one_line(part.text)
-        specific = _is_question(question) and (any(map(str.isdigit, question)) or names(question))
-        agrees = specific and _MERE_ASSENT.fullmatch(quote) and re.match(rf"\W*(?:{ASSENTS})\b", quote, re.I)
-        other = (asking.role, asking.speaker) != (part.role, part.speaker) and part.role == "person"
-        if other and question.endswith(_ASKS) and (agrees or _answer_score(question, quote)):
-            asked, answer = (_to_fact(one, said, said) for one, said in ((asking, question), (part, quote)))
-            who = tuple(dict.fromkeys((*asked.entities, *answer.entities)))
-            text = f"{asked.text} – {answer.text}"
-            yield replace(
-                answer, text=text, entities=who, when=answer.when or asked.when, quotes=(Quote(quote),)
-            )
+        if part.role != "person" or (asking.role, asking.speaker) == (part.role, part.speaker):
+            continue
+        if not question.endswith(_ASKS) or _CHATTER.search(f"{question} – {quote}"):
+            continue
+        if not _answer_score(question, quote) and not _agrees(question, quote):
+            continue
+        asked, answer = _to_fact(asking, question, question), _to_fact(part, quote, quote)
+        who, when = dict.fromkeys((*asked.entities, *answer.entities)), answer.when or asked.when
+        text = f"{asked.text} – {answer.text}"
+        yield replace(answer, text=text, entities=tuple(who), when=when, quotes=(Quote(quote),))
+
+
+def _agrees(question: str, reply: str) -> bool:
+    """Whether a reply says yes, and no more, to a question with a name or a number."""
+    specific = _is_question(question) and (any(map(str.isdigit, question)) or names(question))
+    yes = re.match(rf"\W*(?:{ASSENTS})\b(?!.*\b(?:lol|haha)\b)", reply, re.IGNORECASE)
+    return bool(specific and yes and _MERE_ASSENT.fullmatch(reply))
+
+
+def _is_task(text: str, known: Collection[str]) -> bool:
+    """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
+    found = _TASK.match(text)
+    if not found or found[1].casefold() in ORDINARY | STOP_WORDS | all_stop_words():
+        return False
+    return found[1] in known or not in_lexicon(found[1])
 
 
 def _specific_facts(part: TextPart, known: Collection[str]) -> Iterator[Fact]:
@@ -1260,7 +1283,7 @@ def _specific_facts(part: TextPart, known: Collection[str]) -> Iterator[Fact]:
         whole = sentence.is_complete or part.speaker  # in a chat few end with a stop
         plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
         first = sentence.text.split(maxsplit=1)[0]
-        task = not in_lexicon(first) and _TASK.match(sentence.text)
+        task = _is_task(sentence.text, known)
         telling = first in known or task or any(map(str.isdigit, sentence.text)) or names(sentence.text)
         if part.head and worth_cues()["request"].pattern.match(sentence.text.lower()):
             continue  # of an agent, or of the other side of a chat

@@ -158,13 +158,21 @@ _FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|de
 _DATE_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
 
+def _without_old_date(clause: re.Match[str]) -> str:
+    """A clause without a date that something was moved from. Only in German and Dutch may the verb follow:
+    "the trip from 3 to 12 May was moved" has a period."""
+    old = _OLD_DATE.search(clause[0])
+    before = clause[0] if not old or old[0][0] in "vV" else clause[0][: old.end()]
+    return clause[0].replace(old[0], "", 1) if old and _MOVED.search(before) else clause[0]
+
+
 def when_in_text(text: str, said: date | None) -> str | None:
     """The one day or period that a text names, as in a `when:` field; None if it names none or several, or
     the day it was said. If that day is unknown, only what does not depend on it."""
     if said is None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
-    text = _CLAUSE_TEXT.sub(lambda m: _OLD_DATE.sub("", m[0]) if _MOVED.search(m[0]) else m[0], text)
+    text = _CLAUSE_TEXT.sub(_without_old_date, text)
     found = set(_named_periods(text, said))
     if len(found) != 1:
         return None

@@ -167,26 +167,24 @@ def _rule_patterns() -> Mapping[str, re.Pattern[str]]:
     return {heading: late("|".join(some), re.IGNORECASE) for heading, some in ways.items()}
 
 
+def _without_stories(text: str) -> str:
+    """A sentence without its clauses that tell a story or a taste; '' if it can be no rule."""
+    ways = _rule_patterns()
+    if not 6 <= len(text) <= RULE_LENGTH or ways["moment"].search(text) or ways["unsaid"].search(text):
+        return ""
+    return ways["story"].sub("", text)
+
+
 def standing_rule(text: str) -> bool:
     """Whether a person's sentence is a rule that applies beyond the moment."""
-    if (
-        not 6 <= len(text) <= RULE_LENGTH
-        or _rule_patterns()["moment"].search(text)
-        or _rule_patterns()["unsaid"].search(text)
-    ):
-        return False
-    return any(_rule_patterns()[language].search(text) for language in LANGUAGES)
+    said = _without_stories(text)
+    return any(_rule_patterns()[language].search(said) for language in LANGUAGES)
 
 
 def stated_for_good(text: str) -> bool:
     """Whether a rule or preference has a word by which one statement of it is enough: always, never,
     remember, and their like in the five languages."""
-    unsaid = (
-        len(text) > RULE_LENGTH
-        or _rule_patterns()["moment"].search(text)
-        or _rule_patterns()["unsaid"].search(text)
-    )
-    return not unsaid and _rule_patterns()["for good"].search(text) is not None
+    return _rule_patterns()["for good"].search(_without_stories(text)) is not None
 
 
 ANSWERED = late("(?<=[?？]) – ")
