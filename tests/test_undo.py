@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,15 @@ def test_an_edit_just_made_is_the_newest_change_for_the_person_alone(there: Bank
     assert BankHistory(there.store, "test").plan_undo().op == "undo"
     BankHistory(there.store, "test").undo(by_person=True)
     assert facts(there) == ["one"]
+
+
+def test_an_edit_before_the_newest_revision_is_not_the_newest_change(there: Bank) -> None:
+    there.insert("one")
+    there.write("- a note\n", "memory/n.md")
+    there.clock.at = datetime(2099, 1, 1, tzinfo=UTC)
+    two = there.insert("two")
+    assert BankHistory(there.store, "test").undo(by_person=True).revision.id == two.result.revision
+    assert there.bytes("memory/n.md") == b"- a note\n"
 
 
 def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:

@@ -85,11 +85,13 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
 
 
 def _finished_edits(store: Store, by_person: bool) -> list[str]:
-    """Files with hand edits that nobody is still at: those deleted, what they were renamed to, and those left
-    alone for `quiet_seconds`; all of them for the person, who can tell. None if others are held."""
-    seen = store.survey()
+    """Files with hand edits since the newest revision that nobody is still at: those deleted, what they were
+    renamed to, and those left alone for `quiet_seconds`; all of them for the person, who can tell. None if
+    others are held."""
+    seen, newest = store.survey(), store.history.show("HEAD").when.timestamp()
+    since = [path for path, changed_ns in seen.changed.items() if changed_ns >= newest * 1e9]
     on_disk: dict[str, bytes | None] = {}
-    for path in () if seen.held else seen.changed:  # what is held comes first
+    for path in () if seen.held else since:  # what is held comes first
         with contextlib.suppress(UaMemoryError):  # what cannot be read is left out
             on_disk[path] = read(confined(store.bank.root, path))
     gone = {store.history.read("HEAD", path) for path, data in on_disk.items() if data is None}
