@@ -97,6 +97,44 @@ def test_what_is_new_below_a_heading_that_the_other_side_removed_keeps_it(
             assert text(done).split() == f"# Saturday\n\n{heading}{now.removeprefix(OLD)}".split()
 
 
+TWO = (
+    ("## 09:00 · codex · session s1", "## 11:00 · claude-code · session s2", '["project:shop"]'),
+    ("## 09:00 · cli", "## 09:00 · cli", '["b"]'),
+)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(("one", "other", "tags"), TWO)
+def test_what_is_new_stands_below_its_own_heading_and_no_other(
+    newline: str, one: str, other: str, tags: str
+) -> None:
+    first = f'{one}\n<!-- tags: ["project:shop"] -->\n\n{OLD}\n'
+    second = f"{other}\n<!-- tags: {tags} -->\n\n- two ^bbbbbbbbbb\n"
+    three = "- three ^cccccccccc\n"
+    for left in ("# Saturday\n", f"# Saturday\n\n{first}"):
+        base = f"# Saturday\n\n{first}{second}"
+        kept = left.rstrip() + "\n\n" + second.replace("- two ^bbbbbbbbbb\n", three)
+        left, base, more, kept = (t.replace("\n", newline) for t in (left, base, base + three, kept))
+        for sides in ((left, more), (more, left)):
+            assert text(of(*sides, base)) == kept and not of(*sides, base).notes
+
+
+def test_what_is_new_below_a_heading_that_was_renamed_stands_below_its_new_name() -> None:
+    for was, now in (("09:00", "09:30"), ("# 2026-11-21", "# Saturday")):
+        there = BASE.replace(was, now)
+        new = BASE.replace("tea. ^aaaaaaaaaa\n", "tea. ^aaaaaaaaaa\n- new ^cccccccccc\n")
+        new += "\n## 10:00 · cli\n\n- ours ^dddddddddd\n"
+        for sides in ((there, new), (new, there)):
+            assert text(of(*sides)) == new.replace(was, now)
+
+
+def test_comments_of_both_sides_stand_below_one_heading() -> None:
+    heading, mark = "## 09:00 · codex · tool\n", "<!-- through: codex/s/{} -->\n"
+    base, ours, theirs = (BASE.replace(heading, heading + mark.format(n)) for n in (1, 2, 3))
+    done = text(of(ours + "\n- ours ^cccccccccc\n", theirs, base))
+    assert done == BASE.replace(heading, heading + mark.format(3) + mark.format(2)) + "\n- ours ^cccccccccc\n"
+
+
 def test_two_readings_of_one_fact_stand_side_by_side() -> None:
     done = of(BASE.replace("tea", "coffee"), BASE.replace("tea", "water"))
     assert "<<<" not in text(done) and [t.why for t in done.notes] == ["both"]

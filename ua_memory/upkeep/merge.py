@@ -15,7 +15,6 @@ from datetime import date
 from difflib import SequenceMatcher
 from functools import partial
 from io import BytesIO
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +157,8 @@ def _split_file(
     at = 0
     while at < len(lines):
         end, key, record = starts.get(at, (at + 1, None, None))
+        while not key and _HEADING.match(lines[at]) and end < len(lines) and _OUR_COMMENT.match(lines[end]):
+            end += 1
         raw = b"".join(lines[at:end])
         if key:
             seen[key] += 1
@@ -166,22 +167,71 @@ def _split_file(
         at = max(end, at + 1)
 
 
-def _part_texts(parts: Iterable[bytes], units: Mapping[Key, MergeUnit]) -> list[str]:
-    """The texts of parts, without blank ones and units that are not in `units`."""
-    found = (
-        (units[key].lines if key in units else b"") if (key := token_key(part)) else part for part in parts
-    )
-    return [text.decode("utf-8", "replace").strip() for text in found if text.strip()]
-
-
 _HEADING = re.compile(rb"(#{1,6})\s")
-_OUR_COMMENT = re.compile(rb"<!-- (?:tags|through):")
+_OUR_COMMENT = re.compile(rb"<!-- (?:tags|through):.*-->\s*\Z")
+"""A line that is part of the heading above it."""
 
 
 def _heading_level(part: bytes) -> int:
     """The level of a part that is a heading, 0 for another."""
     found = _HEADING.match(part)
     return len(found[1]) if found else 0
+
+
+def _headings_by_line(parts: Iterable[bytes]) -> dict[bytes, bytes]:
+    """{the line of a heading that occurs once: the part with its comments}."""
+    found = [(part.split(b"\n")[0], part) for part in parts if part.startswith(b"#")]
+    number = Counter(line for line, _ in found)
+    return {line: part for line, part in found if number[line] == 1}
+
+
+def _with_headings(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """(part, the heading that it stands below or b"") of each part that is not blank."""
+    above = [b""]
+    for part in parts:
+        if level := _heading_level(part):
+            above = [each for each in above if _heading_level(each) < level]
+        if part.strip():
+            yield part, above[-1]
+        if level:
+            above.append(part)
+
+
+def _next_heading(parts: Sequence[bytes], at: int, level: int) -> int:
+    """Where the next heading of this or a higher level is; the end if there is none."""
+    return next((n for n in range(at, len(parts)) if 0 < _heading_level(parts[n]) <= level), len(parts))
+
+
+def _insert_below(rows: list[bytes], there: list[bytes], at: int, renamed: Mapping[bytes, bytes]) -> int:
+    """Insert a part of one side, `there[at]`, below its heading and what stands before it there; where it is.
+
+    The heading is inserted too if it is neither in `rows` nor renamed."""
+    part, level = there[at], _heading_level(there[at]) or 7
+    up = next((n for n in reversed(range(at)) if 0 < _heading_level(there[n]) < level), -1)
+    above, start = there[up] if up >= 0 else b"", 0
+    if above := above if above in rows else renamed.get(above, above):
+        start = 1 + (rows.index(above) if above in rows else _insert_below(rows, there, up, renamed))
+    end = _next_heading(rows, start, level - 1)
+    before = {each for each in there[:at] if each.strip()}
+    where = next((n + 1 for n in reversed(range(start, end)) if rows[n] in before), start)
+    newline = b"\r\n" if any(each.endswith(b"\r\n") for each in (*rows, *there)) else b"\n"
+    if level < 7:
+        where = _next_heading(rows, where, level)
+        blank = where and rows[where - 1].strip()
+        rows[where:where] = [*([newline] if blank else []), part, newline]
+        return where + bool(blank)
+    while start == where < end and not rows[where].strip():
+        start = where = where + 1
+    rows[where:where] = [part, newline] if where < len(rows) and _heading_level(rows[where]) else [part]
+    return where
+
+
+def _part_texts(parts: Iterable[bytes], units: Mapping[Key, MergeUnit]) -> list[str]:
+    """The texts of parts, without blank ones and units that are not in `units`."""
+    found = (
+        (units[key].lines if key in units else b"") if (key := token_key(part)) else part for part in parts
+    )
+    return [text.decode("utf-8", "replace").strip() for text in found if text.strip()]
 
 
 def _is_paragraph(raw: bytes) -> bool:
@@ -513,6 +563,7 @@ class _BankMerge:
             # A key that occurs twice on one side identifies nothing on any side.
             sides = [split_files(files, twice) for files in (self.base, self.ours, self.theirs)]
         self.old, self.mine, self.other = sides
+        self.joined = {path for path in self.paths if self._join_comments(path)}
         self.whole = {path: side for path in self.paths if (side := self._only_side(path))}
         self._merge_units()
         dead = self._apply_tombstones()
@@ -523,6 +574,21 @@ class _BankMerge:
         changed = sum(key in mine and mine[key].lines != unit.lines for key, unit in new.items())
         figures = len(new.keys() - mine.keys()), changed, len(mine.keys() - new.keys())
         return Merge(files, tuple(self.notes), tuple(dead), *figures)
+
+    def _join_comments(self, path: str) -> bool:
+        """Give both sides of a heading the comments of both, if both changed them; whether there was one."""
+        sides = [side.parts.get(path, []) for side in (self.old, self.mine, self.other)]
+        old, mine, other = map(_headings_by_line, sides)
+        done = False
+        for line in old.keys() & mine.keys() & other.keys():
+            both = mine[line], other[line]
+            if both[0] != both[1] and old[line] not in both:
+                was, ours, theirs = map(split_lines, (old[line], *both))
+                lines = merge_sequences(was, ours, theirs)
+                for rows, part in zip(sides[1:], both, strict=True):
+                    rows[rows.index(part)] = b"".join(lines)
+                done = True
+        return done
 
     # -- files that one side deleted ---------------------------------------------------------------
 
@@ -624,25 +690,36 @@ class _BankMerge:
             self.notes.append(MergeNote("text", path, "both", *said))
 
     def _restore_headings(self, path: str, rows: list[bytes]) -> list[bytes]:
-        """Put back the headings that one side removed with all that stood below them, above what the other
-        side has new or changed there: a fact has its time, client and session from its heading."""
-        for side, other in ((self.other, self.mine), (self.mine, self.other)):
-            parts, gone = side.parts.get(path, []), {p for p in other.parts.get(path, ()) if p.strip()}
-            below, first = 0, b""  # the level of the last heading, and what it is to stand above
-            for at, part in reversed([*enumerate(parts, start=1)]):
-                if not (level := _heading_level(part)):
-                    if part.strip() and part in rows and part not in gone:
-                        below, first = 7, part
-                elif level < below:
-                    below = level
-                    section = takewhile(lambda p, to=level: not 0 < _heading_level(p) <= to, parts[at:])  # type: ignore[misc]
-                    if part not in rows and gone.isdisjoint(section):
-                        with_it = takewhile(lambda p: not p.strip() or _OUR_COMMENT.match(p), parts[at:])
-                        where = rows.index(first)
-                        fresh = [part, *(p for p in with_it if not p.strip() or p not in rows)]
-                        rows[where:where] = [b"\n", *fresh] if where and rows[where - 1].strip() else fresh
-                        first = part
-        return rows
+        """Move what stands below a heading of neither side below its own, which is put back if one side has
+        removed it: a fact has its time, client, session and tags from its heading."""
+        old, mine, other = (side.parts.get(path) or [] for side in (self.old, self.mine, self.other))
+        if rows in (mine, other) or not path.endswith(".md"):
+            return rows
+        was, pairs = dict(_with_headings(old)), [*_with_headings(mine), *_with_headings(other)]
+        renamed = {was[p]: now for p, now in pairs if p in was and was[p] != now and now not in old}
+        right = {*pairs, *((p, renamed[up]) for p, up in pairs if up in renamed and up not in rows)}
+        known, here = {part for part, _ in pairs}, _with_headings(rows)
+        kept: list[bytes] = []
+        moved: list[bytes] = []
+        below, moving = 0, False  # the level of a heading that is moved with all below it
+        for part in rows:
+            if not part.strip():
+                kept += [] if moving else [part]
+                continue
+            pair, level = next(here), _heading_level(part)
+            below = 0 if 0 < level <= below else below
+            moving = bool(below) or (pair not in right if part in known else moving)
+            below = below or (level if moving else 0)
+            (moved if moving else kept).append(part)
+        last = len(kept) - 1
+        for part in moved:
+            there = other if part in other else mine
+            if part not in there:  # a copy of the one before
+                last += 1
+                kept.insert(last, part)
+            elif not _heading_level(part) or part not in kept:
+                last = _insert_below(kept, there, there.index(part), renamed)
+        return kept
 
     def _insert_unit(self, rows: list[bytes], key: Key, unit: MergeUnit) -> list[bytes]:
         """Insert a unit after its predecessor on the side that has it, else at the end."""
@@ -664,7 +741,8 @@ class _BankMerge:
     def _build_file(self, path: str, rows: list[bytes] | None) -> bytes | None:
         if rows is None:
             return None
-        for side, files in ((self.other, self.theirs), (self.mine, self.ours)):
+        sides = ((self.other, self.theirs), (self.mine, self.ours))
+        for side, files in () if path in self.joined else sides:
             if rows == side.parts.get(path) and all(
                 self.units[key].lines == side.units[key].lines for part in rows if (key := token_key(part))
             ):
