@@ -28,7 +28,8 @@ def fill(shell: Shell) -> None:
     shell.ok("insert", "Marta Kowalczyk signs off metrics.", "--tag", "work", "--session", "8f2c")
     shell.ok("insert", "Marta prefers tea.", "--kind", "preference")
     shell.ok("insert", "The dentist is at nine.", "--when", "tomorrow at 9:00", "--session", "8f2c")
-    shell.ok("insert", "The boat came out.", "--when", "last week", "--tag", "boat")
+    done = shell.ok("insert", "The boat came out.", "--when", "last week", "--tag", "boat")
+    assert ", when 2026-11-09/2026-11-15\n" in done.out
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ LINES = (
     "Set UA_TRUNCATION_THRESHOLD to 150000",
     "Their accommodation was definitely cheap",
     "The Київ office closes; Straße 42",
+    "The October cours of Jann and Wasser",
 )
 
 
@@ -60,6 +61,9 @@ def test_a_misspelt_word_finds_what_was_meant(words: Words, typed: str, word: st
         "received parcels",  # by their stems
         "recv mai 150001 42x",  # short, numbers
         "Kubernetes2",  # another number
+        "octobre",
+        "jours",
+        "wären",  # of other languages
         "quantum chromodynamics lattice",  # far from all
         '"recieve"',  # quoted: exactly that
         "",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
-from ua_memory.text.patterns import data_text, without_accents
+from ua_memory.text.patterns import data_text, late, without_accents
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -52,6 +52,15 @@ _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]')
 
 _CLITIC = re.compile(r"(?<=\w)['’](?:s|t|ll|re|ve|m|d)\b", re.IGNORECASE)
 """English clitics: the s of "Bob's" would be a rare, hence highly weighted term in a small bank."""
+
+ELISION = late(
+    r"\b(?:j['’](?:ai|avais|étais|y|en)|c['’](?:est|était|étaient|è|era)|qu['’](?:ils?|elles?|on|une?|est|a)"
+    r"|[mtsnl]['’](?:as?|ai|ont|est|sont|avai[st]|étai[st]|en|y|ho|ha|hai|hanno)|d['’]une?|(?:dov|cos|com|quand)['’]è)\b"
+    r"|\b(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|un|d?all|[dn]ell|sull|quest|dov|cos|com)['’](?=[^\W\d_])",
+    re.IGNORECASE,
+)
+"""What French, Italian, Portuguese and Catalan shorten before a vowel (`l'`, `qu'`, `dell'`), with a pronoun
+or auxiliary verb after it: `j'ai`, `c'est`, `d'un`."""
 
 _ENGLISH = """
 a about am an and any are as at be been but by can could did do does for from had has have he her
@@ -198,12 +207,20 @@ def fts_text(text: str) -> str:
     return " ".join([*words(text), *compound_terms(text)])
 
 
+def _without_clitics(query: str) -> str:
+    """A query without clitics and elisions, unless there is nothing else."""
+    if "'" not in query and "’" not in query:
+        return query
+    rest = _CLITIC.sub(" ", ELISION.sub(" ", query))
+    return rest if _WORD.search(rest) else query
+
+
 def all_words_query(query: str) -> Query:
     """A query that requires all words, in any order; identifiers, CJK runs and quotations are phrases. Stop
     words are dropped unless there are no others."""
     query = clean(query)
     quoted = ["".join(groups) for groups in _QUOTED.findall(query)]
-    parts = [*quoted, *_CLITIC.sub(" ", _QUOTED.sub(" ", query)).split()]
+    parts = [*quoted, *_without_clitics(_QUOTED.sub(" ", query)).split()]
     phrases = list(dict.fromkeys(phrase for phrase in (tuple(words(part)) for part in parts) if phrase))
     required = [phrase for phrase in phrases if not STOP_WORDS.issuperset(phrase)] or phrases
     return Query((), tuple(required))
@@ -218,7 +235,7 @@ def read_query(query: str) -> Query:
         phrase = tuple(words(quoted))
         if phrase and phrase not in phrases and len(phrases) < 8:
             phrases.append(phrase[:64])
-    terms = list(dict.fromkeys([*words(_CLITIC.sub(" ", query)), *compound_terms(query)]))[:MOST_TERMS]
+    terms = list(dict.fromkeys([*words(_without_clitics(query)), *compound_terms(query)]))[:MOST_TERMS]
     # A pair of CJK characters is more specific than either; a single one is in many texts.
     specific = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
     stop = stop_words(terms)
@@ -318,7 +335,8 @@ def completions(db: sqlite3.Connection, frequencies: Frequencies, prefix: str) -
 
 def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Iterable[str]) -> dict[str, str]:
     """{term that no item has: its correction, '' for a stop word}, without terms that have none. The first
-    `CORRECTED` terms are corrected; `frequencies` returns the number of items by term."""
+    `CORRECTED` terms are corrected, but not names of days and months or foreign stop words; `frequencies`
+    returns the number of items by term."""
     found: dict[str, str] = {}
     for term in [term for term in unknown if is_correctable(term)][:CORRECTED]:
         nearest = nearest_spellings(db, term)
@@ -326,9 +344,16 @@ def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Itera
         # Transpositions are likelier than substitutions, the same first letter is likelier than another.
         ranked = [(sorted(word) != sorted(term), word[0] != term[0], -counts[word], word) for word in nearest]
         word = min((each for each in ranked if each[2]), default=("",))[-1]
-        if word:
+        if word and not _is_foreign(term):
             found[term] = "" if word in STOP_WORDS else str(word)
     return found
+
+
+def _is_foreign(term: str) -> bool:
+    """Whether a term is a name of a day or month in any language, or a small word of another than English."""
+    from ua_memory.text.foreign_dates import is_name  # not needed by most queries
+
+    return term in all_stop_words() or is_name(term)
 
 
 def edit_distance(one: str, other: str, most: int) -> int:

@@ -353,12 +353,14 @@ def _query_words(
     every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in identifiers})
     stems, known, total = words.vocabulary.stems(every), _frequencies(words, every, forms), words.count()
     name_words = {word for name in names for word in name.split()}
+    elided = [match.span() for match in index_terms.ELISION.finditer(text)]
     stopping = stop_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
         # Japanese particles, as after "web02" in "web02はどこですか", count as stop words.
         particle = len(spans) > 1 and _KANA.fullmatch(text, start, end)
         stop = bool(particle) or all(piece in stopping for piece in part)
+        stop = stop or any(low <= start and end <= high for low, high in elided)
         prior = PRIOR_ITEMS if stop else 0
         idfs = (inverse_frequency(known[piece] + prior // 2, total + prior) for piece in part)
         weight = max(idfs, default=0.0)

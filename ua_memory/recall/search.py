@@ -584,8 +584,8 @@ def _reorder(
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
     found = in_file_order(dedupe.with_support(found))
-    if one.order:
-        found = order_by_time(found, one.order)
+    if order := one.order or ("latest" if not one.past and dates.asks_number(text) else None):
+        found = order_by_time(found, order)
     elif not one.past:
         found = recent_first(found, one.asked)
     found = days_first(found, one.asked)

@@ -530,6 +530,14 @@ _UNTIMED = (
     "|january|february|march|april|may|june|july|august|september|october|november|december"
     "|monday|tuesday|wednesday|thursday|friday|saturday|sunday|spring|summer|autumn|fall|winter|\\d+"
 )
+_FOREIGN_UNTIMED = (
+    "ans?|années?|mois|semaines?|jours?|trimestres?|tage?n?|wochen?|monate?n?|jahre?n?|quartal|años?|mes(?:es)?|semanas?"
+    "|nuits?|nacht|noche|noite|notte|hora|d[ií]as?|anos?|m[êe]s|ann[oi]|mes[ei]|settiman[ae]|giorn[oi]|dagen|weken|week|maand(?:en)?|jaar|jaren"
+    "|étages?|stock|pisos?|piano|classe|clase|klasse|hilfe|hulp|auxilios|secours|soccorso|ministre|ministr[oa]|minister"
+    "|plan|lugar|lieu|linie|place|platz|plaats|moments?|momento|minute|minut[oa]|mot|wort|woord|recours|nom|nombre|cri"
+    "|liga|ligue|league|divisi[óo]n|reihe|inn|coat|pro|on|for|to|of|di|che|del\\w*|donna|facie|endes"
+)
+_SOMETHING = rf"(?!(?:{_UNTIMED}|{_FOREIGN_UNTIMED})\b)[^\W\d_]+"
 _LATEST = late(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
     r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|currently|these\s+days"
@@ -539,14 +547,16 @@ _LATEST = late(
     r"|actual(?:es|mente)?(?=\W*$|\s+de)|ahora|hoy\s+en\s+día|atual(?:mente)?|agora|attuale?|adesso|huidige?|nu"
     r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}last\b(?!\s+(?:" + _UNTIMED + r"))"
     r"|(?:i|we|you|they|he|she|it)\s+last\s+(?!(?:" + _UNTIMED + r")\b)\w+"
-    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
+    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*"
+    rf"|(?:derni(?:er|[èe]re)s?|letzte[nrms]?|[úu]ltim[oaie]s?|laatste)\s+{_SOMETHING}|zuletzt)\b",
     re.IGNORECASE,
 )
 _EARLIEST = late(
     r"\b(?:earliest|oldest|first\s+time|for\s+the\s+first\s+time|very\s+first|first\s+ever|originally"
     r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}first\b(?!\s*-|\s+(?:" + _UNTIMED + r"))"
     r"|(?:i|we|you|they|he|she|it)\s+first\s+(?!(?:" + _UNTIMED + r")\b)\w+"
-    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+first\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
+    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+first\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*"
+    rf"|(?:premiers?|premières?|erste[nrms]?|primer(?:[oa]s?)?|primeir[oa]s?|prim[oa]|eerste)\s+{_SOMETHING}|zuerst)\b",
     re.IGNORECASE,
 )
 
@@ -565,6 +575,14 @@ _PAST = late(
 def asks_past(text: str) -> bool:
     """Whether a query asks for something that may no longer be true."""
     return bool(_PAST.search(text))
+
+
+_NUMBER = late(r"\b(?:numbers?|n[uú]meros?|num[eé]ros?|\w*nummern?)\b", re.IGNORECASE)
+
+
+def asks_number(text: str) -> bool:
+    """Whether a query asks for a number, as of a phone or a policy: the newest of those as good is valid."""
+    return bool(_NUMBER.search(text))
 
 
 def requested_order(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
@@ -680,7 +698,7 @@ _MAYBE_FOREIGN = late(
     r"|\w+tag|tagen?|mittwoch|sommer|herbst|weihnachten|im|am|seit|hier|demain|janvier|mars|avril|juin|juillet"
     r"|aout|septembre|octobre|novembre|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|semaines?|mois|jours?"
     r"|ans?|printemps|hiver|automne|ayer|anteayer|hoy|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
-    r"|septiembre|octubre|noviembre|diciembre|lunes|martes|jueves|viernes|sabado|domingo|semanas?|mes|meses"
+    r"|septiembre|octubre|noviembre|diciembre|week-end|ostern|lunes|martes|jueves|viernes|sabado|domingo|semanas?|mes|meses"
     r"|anfang|mitte|ende|seit|vor|nach|bis|zwischen|im|en|avant|entre|depuis|desde|hasta|antes|principios|mediados|finales|hace|verano|primavera|invierno|navidad|dias?|trimestre|quartal)\b",
     re.IGNORECASE,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ua_memory.text.calendar import Token, tokenize, word_tuple
-from ua_memory.text.patterns import data_text, late
+from ua_memory.text.patterns import data_text, late, without_accents
 
 # -- languages ---------------------------------------------------------------------------------------------
 # Date words of other languages and their English words (`data/foreign_dates.toml`).
@@ -92,6 +92,17 @@ def _months() -> Mapping[str, int]:
 def is_month(word: str) -> bool:
     """Whether a word is a month's name in one of the languages other than English."""
     return word.casefold() in _months()
+
+
+def is_name(word: str) -> bool:
+    """Whether a word, with or without its accents, names a day, a month or their like in any language."""
+    return without_accents(word.casefold()) in _plain_names()
+
+
+@cache
+def _plain_names() -> frozenset[str]:
+    english = (name.casefold() for name in (*MONTHS, *DAYS))
+    return frozenset(map(without_accents, {*english, *(name for one in languages() for name in one.names)}))
 
 
 def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
@@ -248,6 +259,9 @@ _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid",
 _TELLING = {"gestern", "vorgestern", "ayer", "anteayer", "avant-hier"}
 """Names that are no word of any other language."""
 
+_FIRST = late(r"1\.?(?:er|º|°)")
+_MAKES_DATE = late(r"\b(?:\d{4}|1er)\b|\b1[º°]")
+
 Piece = tuple[str, int, int]
 """(English words, start, end) of what was translated."""
 
@@ -256,21 +270,25 @@ def language(text: str) -> str | None:
     """The language of a text's date words: 'de', 'fr', 'es', 'ru', 'uk', 'zh', or None."""
     if HAN.search(text):
         return "zh" if in_english(text) else None
-    low = {token.low: token for token in tokenize(text.translate(_APOSTROPHES)) if token.kind == "word"}
+    tokens = tokenize(text.translate(_APOSTROPHES))
+    low = {token.low: token for token in tokens if token.kind == "word"}
+    said = f" {' '.join(token.text.lower() for token in tokens)} ".replace(" - ", "-")
     words = set(low) | {f"{token.text.lower()}" for token in low.values()}
     best, score = None, 0
     for spoken in languages():
         cyrillic = spoken.code in ("ru", "uk")
         if cyrillic != bool(_CYRILLIC.search(text)) or _excluded(spoken, text):
             continue
-        names = words & set(spoken.names)
+        phrases = {name for name in spoken.names if re.search("[ -]", name) and f" {name} " in said}
+        names = words & set(spoken.names) | phrases
         sure = names - spoken.doubtful
         signs = words & spoken.signs - names
+        parts = {word for phrase in phrases for word in re.split("[ -]", phrase)}
         short = bool(sure) and all(
-            word in spoken.names or word in spoken.asks or _known(word, spoken) for word in words
+            word in spoken.names or word in spoken.asks or _known(word, spoken) for word in words - parts
         )
         short = short or not _TELLING.isdisjoint(names)
-        dated = len(words) <= 2 and bool(names) and re.search(r"\b\d{4}\b", text) is not None
+        dated = len(words) <= 2 and bool(names) and _MAKES_DATE.search(text) is not None
         if not names and re.search(r"\b(?:19|20)\d\d\b", text):
             bounds = {word for word in words if spoken.joins.get(word) in _BOUNDS}
             names, dated = bounds, bool(bounds and (len(words) <= 2 or len(signs - bounds) > 0))
@@ -323,6 +341,8 @@ def _translate(text: str, tokens: list[Token], i: int, spoken: Language) -> tupl
             return known, width
     token = tokens[i]
     low = token.text.lower()
+    if _FIRST.fullmatch(low):
+        return "first", 1
     if token.kind in ("number", "date", "ordinal", "dash", "clock"):
         return token.text, 1
     if token.kind == "mark":
@@ -350,6 +370,13 @@ def _counted(words: list[str]) -> bool:
     return bool(words) and (words[-1].isdigit() or words[-1] == "some")
 
 
+def _begins_time(after: list[str]) -> bool:
+    """Whether a "first" before these words is one of a month or of a time: `1er mai`, `du 1er au 5 mai`."""
+    if after[:1] and after[0] in ("of", "the", "to", "until", "and"):
+        after = after[2:] if len(after) > 2 and after[1].isdigit() else after[1:]
+    return bool(after) and after[0] in {*MONTHS, *_UNITS, "weekend"}
+
+
 def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
     """Adjust words by their neighbours: `с марта по май`, `в 2019 году`, `hace tres días`, `10 last days`."""
     words = [word for word, _, _ in pieces]
@@ -359,6 +386,10 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
         before, after = words[n - 1] if n else "", words[n + 1 : n + 3]
         if word == "since" and any(each in ("to", "until") for each in words[n + 1 : n + 6]):
             word = "from"
+        if word == "first" and not _begins_time(words[n + 1 : n + 4]):
+            word = ","
+        if word == "the" and (before == "first" or before.isdigit()) and after[:1] and after[0].isdigit():
+            word = "to"  # du 3 au 5 mai
         if word == "year" and re.fullmatch(r"(?:19|20)\d\d", before):
             found[-1] = (found[-1][0], found[-1][1], to)
             continue

@@ -41,7 +41,8 @@ def show_insert(screen: Screen, done: InsertResult) -> None:
     fact = done.fact
     block: list[Styled] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
     place: Styled = (f"{fact.place.path}:{fact.place.line}", "path") if fact.place.path else "removed since"
-    screen.line(f"{did} ", place, " (", *block, commit_label(done.result.revision), ")")
+    when = [f", when {fact.when}"] if fact.when else []
+    screen.line(f"{did} ", place, " (", *block, commit_label(done.result.revision), ")", *when)
     screen.outcome(done.result)
 
 
