@@ -381,6 +381,7 @@ def test_months_and_weekdays_are_those_of_cldr() -> None:
         ("primero de mayo", ("2026-05-01", "2026-05-02")),
         ("am ersten Oktober", ("2026-10-01", "2026-10-02")),
         ("du 1er au 5 novembre", ("2026-11-01", "2026-11-06")),
+        ("entre le 1er et le 5 novembre", ("2026-11-01", "2026-11-06")),
         ("la première semaine de novembre", ("2026-11-01", "2026-11-08")),
         ("en mai première réunion", ("2026-05-01", "2026-06-01")),
         ("cet été", ("2026-06-01", "2026-09-01")),

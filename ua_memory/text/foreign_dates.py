@@ -372,8 +372,8 @@ def _counted(words: list[str]) -> bool:
 
 def _begins_time(after: list[str]) -> bool:
     """Whether a "first" before these words is one of a month or of a time: `1er mai`, `du 1er au 5 mai`."""
-    if after[:1] and after[0] in ("of", "the", "to", "until", "and"):
-        after = after[2:] if len(after) > 2 and after[1].isdigit() else after[1:]
+    after = [word for word in after if word not in ("of", "the", "on", "to", "until", "and")]
+    after = after[1:] if after and after[0].isdigit() else after
     return bool(after) and after[0] in {*MONTHS, *_UNITS, "weekend"}
 
 
@@ -386,7 +386,7 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
         before, after = words[n - 1] if n else "", words[n + 1 : n + 3]
         if word == "since" and any(each in ("to", "until") for each in words[n + 1 : n + 6]):
             word = "from"
-        if word == "first" and not _begins_time(words[n + 1 : n + 4]):
+        if word == "first" and not _begins_time(words[n + 1 : n + 6]):
             word = ","
         if word == "the" and (before == "first" or before.isdigit()) and after[:1] and after[0].isdigit():
             word = "to"  # du 3 au 5 mai
@@ -403,6 +403,8 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
             word = word[3:]
         if word == "on" and before in ("since", "until", "before", "after", "between", "from"):
             continue
+        if word == "on" and before == "and" and "between" in words[:n]:
+            continue  # entre le 3 et le 5 mai
         if word == "ago" and before in _UNITS and not _counted(words[: n - 1]):
             found[-1] = (f"1 {before}", *found[-1][1:])
         found.append((word, at, to))
