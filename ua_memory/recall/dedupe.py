@@ -322,11 +322,11 @@ def _is_minor(stem: str, text: str) -> bool:
 # it states a change ("now", "moved to") and shares a word that few of the hits have, or otherwise if it says
 # nearly the same. A fact also replaces an older one with nearly the same words if just one of them is
 # negated, or if it states a change and has other names. It says something of what is asked about in the older
-# one: a launch that is moved is no newer birthday, though one sentence has both. Whoever moved, changed jobs
-# or replaced one thing by another (`wording.moves`) is no longer where an older fact says. A hit that matches
-# the query much worse than the older one must state a change and share two words with it, or one if the older
-# value is in a passage's sentence with a word of the query: a passage matches by all its sentences, a fact by
-# one.
+# one: a launch that is moved is no newer birthday, though one sentence has both, nor is Leo's lesson a newer
+# one of Mia's; "the lesson" is. Whoever moved, changed jobs or replaced one thing by another
+# (`wording.moves`) is no longer where an older fact says. A hit that matches the query much worse than the
+# older one must state a change and share two words with it, or one if the older value is in a passage's
+# sentence with a word of the query: a passage matches by all its sentences, a fact by one.
 
 
 REPLACED_HITS, REPLACED_PASSAGES = 40, 10
@@ -346,8 +346,7 @@ _DENIES = re.compile(
 _DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
 """Negations in case-folded text, and also what Japanese has in the affirmative form of the verb, in any."""
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
-_CAPITALIZED = re.compile(r"\b[A-ZÀ-ÖØ-Þ][0-9A-Za-zÀ-ÖØ-öø-ÿ]+(?:\s[A-ZÀ-ÖØ-Þ][0-9A-Za-zÀ-ÖØ-öø-ÿ]+)*")
-"""Names in a query, or nouns in German."""
+_REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _LONGER = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
@@ -437,7 +436,9 @@ class _ValueSentence:
             if _MAY_STATE.search(part.casefold()):
                 found.append(clause)
                 clause = ""
-        return [_stems(each) for each in found] if found[1:] else [self.words] * (len(self.words) > 1)
+        if found[1:]:
+            return [_stems(each) for each in found]
+        return [self.words] if self.values or len(self.words) > 1 else []
 
     @cached_property
     def counted(self) -> frozenset[str]:
@@ -535,15 +536,16 @@ def _replaces(
 ) -> bool:
     """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
     change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
-    shared word and all of the query's words (`asked`) that the older sentence has. Without a change, all of
-    those words are needed and what either begins with must be in the other."""
+    shared word and all of the query's words (`asked`) that the older sentence has. Without a change, it may
+    have no words of its own in place of those, and what either begins with must be in the other."""
     if new.answers and new.answers == old.answers:
         return words_of(new.text) != words_of(old.text)
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
     changed = new.changed or new.moves_from(old)
-    if not changed and ((asked & old.words) - new.words or _have_own_subjects(new, old)):
+    qualified = (asked & old.words) - new.words and new.words - old.words
+    if not changed and (qualified or _have_own_subjects(new, old)):
         return False
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
@@ -580,16 +582,31 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
     return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
 
 
-def _asked_about(old: IndexItem, said: Iterable[_ValueSentence], query: str) -> list[frozenset[str]]:
-    """Words of a query in an older text, of each set one that a newer text about the same has: its names and,
-    if one of several statements has at least half of the query's words, those that the others lack."""
-    asked, text = _stems(query), old.text.casefold()
-    named = [[word for word in _stems(name) if word in text] for name in _CAPITALIZED.findall(query)]
-    names = [frozenset(words) for words in named if words]
-    parts = [part for each in said for part in each.parts] if old.record != SESSION else []
-    best = max(parts, key=lambda words: len(words & asked), default=frozenset())
-    own = (best & asked).difference(*(words for words in parts if words is not best))
-    return [*names, own] if parts[1:] and own and 2 * len(own) >= len(asked) else names
+def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
+    """Whether a newer item may be about what is asked for in an older one, whose statements have the words
+    `parts`. If the one asked for has at least half of the query's words for itself, one of them is needed. A
+    name of the query may be missing if others of its words are there, and no other name, which may be that of
+    another statement."""
+    best = max(parts, key=lambda words: len(words & asked), default=frozenset[str]())
+    elsewhere = frozenset[str]().union(*(words for words in parts if words is not best))
+    own = (best & asked) - elsewhere
+    if parts[1:] and own and 2 * len(own) >= len(asked) and not _has_any(new, own):
+        return False
+    if not any(name & asked and not _has_any(new, name) for name in _names(old)):
+        return True
+    return _has_any(new, asked) and all(_has_any(old, name - (elsewhere - best)) for name in _names(new))
+
+
+def _names(item: IndexItem) -> list[frozenset[str]]:
+    """The stems of each name in an item, except in the reason it gives."""
+    names = (*entities(_REASON.split(item.text)[0]), *item.entities)
+    return [stems for name in names if (stems := _stems(name))]
+
+
+def _has_any(item: IndexItem, stems: frozenset[str]) -> bool:
+    """Whether an item has one of these stems."""
+    text = " ".join((item.heading, item.text, *item.entities, *item.tags)).casefold()
+    return any(stem in text for stem in stems)
 
 
 def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dict[str, IndexItem]]:
@@ -633,8 +650,8 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
                 for a in theirs for b in mine
             )
         ]  # fmt: skip
-        about = _asked_about(old.item, mine, query) if newer else []
-        newer = [one for one in newer if _has_words_of(one.item, about)]
+        parts = [part for each in mine for part in each.parts] if newer else []
+        newer = [one for one in newer if _is_about(one.item, old.item, parts, asked)]
         newer += [one for one, moves in moved if _is_ended_by(moves, one, old, texts[n])]
         newer += [
             one for one, ends in ended if any(_ends(*each[1:4], one.item, old.item, asked) for each in ends)
@@ -648,12 +665,6 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             if one_line and (known is None or _later(old.item, known)):
                 replaced[best.item.key] = old.item
     return ordered, replaced
-
-
-def _has_words_of(item: IndexItem, about: Iterable[frozenset[str]]) -> bool:
-    """Whether an item has a word of each set."""
-    text = f"{item.heading} {item.text}".casefold()
-    return all(any(word in text for word in words) for words in about)
 
 
 FEW_OTHERS = 2

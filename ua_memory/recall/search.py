@@ -351,10 +351,11 @@ class _Search:
         found = self._find_about(text, role, who, self.min_score)
         if not found:
             return direct
-        best = direct.hits[0] if direct.hits else found[0]
-        if found[0].score < max(ANSWERED, best.score if direct.answered else 0):
-            found = best if direct.answered else replace(found[1], score=best.score), found[0]
-        return self._joined(direct, *found)
+        about, who_has_it = found
+        best = direct.hits[0] if direct.hits else about
+        if about.score >= max(ANSWERED, best.score if direct.answered else 0):
+            return self._joined(direct, about, who_has_it)
+        return self._joined(direct, best if direct.answered else replace(who_has_it, score=best.score), about)
 
     def _find_about(self, text: str, asked: Description, who: list[Hit], least: float) -> tuple[Hit, ...]:
         """The best hit, of at least a score, about a name in the texts that may say `who` is described, and
