@@ -101,21 +101,13 @@ def test_a_file_that_was_renamed_just_now(there: Bank) -> None:
     assert there.bytes("memory/n.md") == b"- a note\n" and not there.path("memory/m.md").exists()
 
 
-def test_an_edit_just_made_is_the_newest_change_for_the_person_alone(there: Bank) -> None:
-    there.insert("one")
-    there.write(there.bytes() + b"- by hand\n")
-    assert BankHistory(there.store, "test").plan_undo(by_person=True).op == "edit"
-    assert BankHistory(there.store, "test").plan_undo().op == "undo"
-    BankHistory(there.store, "test").undo(by_person=True)
-    assert facts(there) == ["one"]
-
-
 def test_an_edit_before_the_newest_revision_is_not_the_newest_change(there: Bank) -> None:
     there.insert("one")
     there.write("- a note\n", "memory/n.md")
+    there.again(quiet_seconds=0)
     there.clock.at = datetime(2099, 1, 1, tzinfo=UTC)
     two = there.insert("two")
-    assert BankHistory(there.store, "test").undo(by_person=True).revision.id == two.result.revision
+    assert back(there).revision.id == two.result.revision
     assert there.bytes("memory/n.md") == b"- a note\n"
 
 

@@ -181,7 +181,7 @@ def undo(
     facts disappeared all at once and are held, plain `undo` restores them.
     """
     if dry_run:
-        return _show_undo_plan(call, memory, memory.history.plan_undo(revision, by_person=is_person(call)))
+        return _show_undo_plan(call, memory, memory.history.plan_undo(revision))
     held = revision is None and bool(memory.status(quick=True).held)
     done = memory.history.undo(revision, by_person=is_person(call))
     return _show_undo(call, memory, done, "" if held else "ua-memory redo")

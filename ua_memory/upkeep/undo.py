@@ -84,10 +84,9 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
     raise NotFound(f"nothing to {op}", hint="ua-memory log")
 
 
-def _finished_edits(store: Store, by_person: bool) -> list[str]:
+def _finished_edits(store: Store) -> list[str]:
     """Files with hand edits since the newest revision that nobody is still at: those deleted, what they were
-    renamed to, and those left alone for `quiet_seconds`; all of them for the person, who can tell. None if
-    others are held."""
+    renamed to, and those left alone for `quiet_seconds`. None if others are held."""
     seen, newest = store.survey(), store.history.show("HEAD").when.timestamp()
     since = [path for path, changed_ns in seen.changed.items() if changed_ns >= newest * 1e9]
     on_disk: dict[str, bytes | None] = {}
@@ -95,7 +94,7 @@ def _finished_edits(store: Store, by_person: bool) -> list[str]:
         with contextlib.suppress(UaMemoryError):  # what cannot be read is left out
             on_disk[path] = read(confined(store.bank.root, path))
     gone = {store.history.read("HEAD", path) for path, data in on_disk.items() if data is None}
-    quiet = store.to_adopt(seen, on_disk, 0 if by_person else store.config.quiet_seconds, False)
+    quiet = store.to_adopt(seen, on_disk, store.config.quiet_seconds, False)
     return [path for path, data in on_disk.items() if data is None or data in gone or path in quiet]
 
 
@@ -370,18 +369,18 @@ class BankHistory:
         """The same by statement, at most `limit`."""
         return list(islice(audit.changes(self._store, revision), limit))
 
-    def plan_undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoPlan:
+    def plan_undo(self, revision: str | None = None) -> UndoPlan:
         """What `undo` would change; writes nothing."""
-        return self._plan("undo", revision, by_person)
+        return self._plan("undo", revision)
 
     def plan_redo(self) -> UndoPlan:
         """What `redo` would change; writes nothing."""
         return self._plan("redo")
 
-    def _plan(self, op: str, revision: str | None = None, by_person: bool = False) -> UndoPlan:
+    def _plan(self, op: str, revision: str | None = None) -> UndoPlan:
         """Conflicts of lines are part of the plan; other refusals are raised."""
         store = self._store
-        if op == "undo" and revision is None and (edits := _finished_edits(store, by_person)):
+        if op == "undo" and revision is None and (edits := _finished_edits(store)):
             both = [(p, bytes_on_disk(store.bank.root / p), store.history.read("HEAD", p)) for p in edits]
             taken = [one for sides in both for one in audit.file_changes(*sides, store.redacted)]
             return UndoPlan("edit", store.history.show("HEAD"), tuple(taken))
@@ -402,8 +401,8 @@ class BankHistory:
     def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
         """Undo a revision, also an old one, and keep what came later. On a Conflict nothing is written.
 
-        Without a revision: restore held files, else undo the newest hand edit or revision that is not undone
-        yet. With `by_person` the person is the commit's author, and hand edits just made count.
+        Without a revision: restore held files, else undo the newest finished hand edit or revision not undone
+        yet. With `by_person` the person is the commit's author.
         """
         return self._undo("undo", revision, by_person=by_person)
 
@@ -413,7 +412,7 @@ class BankHistory:
 
     def _undo(self, op: str, revision: str | None = None, *, by_person: bool) -> UndoResult:
         if op == "undo" and revision is None:
-            self._store.adopt(_finished_edits(self._store, by_person))
+            self._store.adopt(_finished_edits(self._store))
         done = _find_revision(self._store, op, revision)
         newest = done or self._store.history.show("HEAD")
         op = op if done else "restore"
