@@ -391,6 +391,10 @@ mois an ans hora horas día días semana mes meses año años
 )
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
+_MEASURED = re.compile(
+    r"[€$£¥]\s?\d|\d\s?(?:[€$£¥%]|(?:euros?|dollars?|francs?|kg|lbs?|km|cm|mm|ml|kwh)\b)", re.IGNORECASE
+)
+"""A number with its unit."""
 _MAY_STATE = re.compile(rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}")
 """What a case-folded sentence with a value has."""
 _MOVING = (
@@ -557,6 +561,13 @@ def _replaces(
             return max(len(shared), 1) + dated > weak
     if weak:
         return False
+    if (
+        len(both) == 1
+        and new.words == old.words
+        and _MEASURED.search(new.text)
+        and _MEASURED.search(old.text)
+    ):
+        return True  # "Rent 1150 €", "Rent 1178 €"
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
 
