@@ -339,12 +339,14 @@ def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Itera
     returns the number of items by term."""
     found: dict[str, str] = {}
     for term in [term for term in unknown if is_correctable(term)][:CORRECTED]:
+        if _is_foreign(term):
+            continue
         nearest = nearest_spellings(db, term)
         counts = frequencies(nearest)
         # Transpositions are likelier than substitutions, the same first letter is likelier than another.
         ranked = [(sorted(word) != sorted(term), word[0] != term[0], -counts[word], word) for word in nearest]
         word = min((each for each in ranked if each[2]), default=("",))[-1]
-        if word and not _is_foreign(term):
+        if word:
             found[term] = "" if word in STOP_WORDS else str(word)
     return found
 

@@ -1005,9 +1005,9 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             start -= 1
         corrects = _replies_by("amends", said[start].text)
         leans = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
-        about_them = _ABOUT_THEM.match(said[start].text) and _NAMES_SEVERAL.search(said[start - 1].text)
-        if corrects or leans or about_them:
-            before = start - 1
+        before = start - 1
+        about_them = before >= free and _ABOUT_THEM.match(said[start].text)
+        if corrects or leans or (about_them and _NAMES_SEVERAL.search(said[before].text)):
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
             elif leans and not (
