@@ -212,6 +212,37 @@ def test_a_bank_deleted_while_it_is_open_is_not_made_again(fresh: Memory) -> Non
     assert not fresh.store.bank.root.exists()
 
 
+FORKS = """
+import os, shutil, sys
+from ua_memory import Memory, UaMemoryError
+memory = Memory.init(sys.argv[1])
+memory.insert("The otter lives in the river")
+memory.search("otter")
+if not os.fork():
+    try:
+        memory.search("otter")
+    except UaMemoryError as error:
+        print(error.what, flush=True)
+    memory.close()
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]), len(memory.search("otter").hits), flush=True)
+shutil.rmtree(sys.argv[1])
+try:
+    memory.search("otter")
+except UaMemoryError as error:
+    print(error.what)
+"""
+
+
+def test_a_process_ends_that_was_forked_or_whose_bank_is_gone(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, str(tmp_path / "bank")], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
+    said = ["the bank was opened before this process was forked", "3 1", "the memory bank is gone"]
+    assert done.stdout.splitlines() == said, done.stderr
+
+
 def test_a_bank_on_a_drive_that_is_gone(fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Path) -> bool:
         raise OSError(errno.EHOSTDOWN, "Host is down")

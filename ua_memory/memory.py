@@ -163,7 +163,9 @@ class Memory:
 
     def close(self) -> None:
         """Close the index, so that another process may open it. Waits for a search of another thread. A
-        later call opens it again."""
+        later call opens it again. In a forked process nothing of the parent's is closed."""
+        if self.store.is_forked():
+            return
         if self._index is not None:
             self._index.end()
         self.store.close()

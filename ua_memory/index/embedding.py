@@ -177,7 +177,8 @@ class EmbeddedQuery:
 
 
 def run_in_thread(work: Callable[[], T]) -> Future[T]:
-    """Run `work` in a new daemon thread; the future has its result or exception."""
+    """Run `work` in a new thread; the future has its result or exception. The interpreter's exit waits for
+    it: onnxruntime aborts a process that ends below it."""
     done: Future[T] = Future()
 
     def run() -> None:
@@ -187,7 +188,7 @@ def run_in_thread(work: Callable[[], T]) -> Future[T]:
             done.set_exception(error)
 
     try:
-        Thread(target=run, daemon=True).start()
+        Thread(target=run).start()
     except RuntimeError:  # can't start new thread
         run()
     return done

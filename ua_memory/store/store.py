@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 import time
@@ -14,7 +15,7 @@ from functools import partial
 
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
-from ua_memory.errors import Busy, CannotWrite, GitFailed, NoBank, NotFound, UaMemoryError, writing
+from ua_memory.errors import Busy, CannotWrite, GitFailed, NoBank, NotFound, UaMemoryError, Usage, writing
 from ua_memory.git import history as git_history
 from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
@@ -57,6 +58,7 @@ class Store:
 
     def __init__(self, bank: Bank, config: Config, now: Callable[[], datetime]) -> None:
         self.bank, self.config, self.now = bank, config, now
+        self._process = os.getpid()
         self.history = History(bank.git_dir, bank.root, own=bank.own)
         self._inspector = EditInspector(bank, config, self.history, self.survey)
         self._context = WriteContext(
@@ -211,8 +213,16 @@ class Store:
         with locked(self.bank.state / "lock", wait):
             yield
 
+    def is_forked(self) -> bool:
+        """Whether it was opened before a fork, by the process that this one is forked off."""
+        return self._process != os.getpid()
+
     def _require_folder(self) -> None:
-        """NoBank if the bank was deleted or moved since it was opened; writing would make another there."""
+        """NoBank if the bank was deleted or moved since it was opened; writing would make another there.
+        Usage in a process forked off the one that opened it."""
+        if self.is_forked():
+            hint = "open it after the fork: Memory.open(…)"
+            raise Usage("the bank was opened before this process was forked", hint=hint)
         try:
             there = self.bank.root.is_dir()
         except OSError:  # a network drive that is not there any more
