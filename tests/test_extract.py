@@ -186,6 +186,7 @@ def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None
         "The rack is full.\n\n```\n[2026-05-12 14:30:02] INFO: started\n```\n\nNadia moved in 2024.",
         "The rack is full.\nFrom: ana@example.org\n\nThe database is Postgres 16 on db1.",
         "Flight To Rome 10:40 AM\nThe seat is 14C.\nTaxi to Hotel 2:30 PM\nIt costs 90 euros.",
+        "User: Bo Baker, from 9 to 5\nAgent: Maria Lopez, from 6 to 9",
         "Contacts\n\nUser: Bo Baker\nAgent: Maria Lopez\n\n## Garden\n\nTom built the shed in 2019.",
     ],
 )
@@ -270,6 +271,30 @@ def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
 def _facts_of(*lines: str) -> list[Fact]:
     (chunk,) = split_text("\n".join(lines))
     return list(extract_without_model(chunk, TextContext(FRIDAY)).facts)
+
+
+@pytest.mark.parametrize(
+    ("user", "agent"),
+    [
+        ("Usuário:", "Assistente:"), ("Utente:", "Assistente:"), ("Usuario:", "Asistente:"),
+        ("Benutzerin:", "Assistent:"), ("Utilisateur :", "Assistant :"), ("Eu:", "IA:"),
+        ("ユーザー：", "アシスタント："), ("ユーザー:", "アシスタント:"), ("用户：", "助手："),
+        ("**User:**", "**Assistant:**"), ("## 用户", "## 助手"), ("Hai detto:", "ChatGPT ha detto:"),
+    ],
+)  # fmt: skip
+def test_a_pasted_conversation_is_told_by_labels_of_any_language(user: str, agent: str) -> None:
+    said = ["The rent is 900 euros.", "I suggest Astra at 50 euros. Shall I send invoice 31 today?"]
+    answer = "After I have read clause 4."
+    lines = [f"{user}\n{said[0]}", f"{agent}\n{said[1]}", f"{user}\n{answer}"]
+    kept = [said[0], f"Shall I send invoice 31 today? – {answer}"]
+    for text in lines, [line.replace("\n", " " if "#" not in user else "\n") for line in lines]:
+        assert [fact.text for fact in _facts_of(*text)] == kept
+
+
+@pytest.mark.parametrize(("user", "agent"), [("User: ", "Assistant: "), ("ユーザー：", "アシスタント：")])
+def test_two_labels_of_an_agent_make_a_conversation(user: str, agent: str) -> None:
+    facts = _facts_of(f"{user}The rent is 48 euros. No wait, 52.", f"{agent}Noted, 52 euros.")
+    assert [fact.text for fact in facts] == ["The rent is 48 euros. No wait, 52."]
 
 
 def test_of_minutes_the_present_the_votes_and_the_tasks_are_kept() -> None:

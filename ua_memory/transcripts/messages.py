@@ -126,24 +126,34 @@ def _is_json_lines(head: bytes) -> bool:
 LONGEST_TURN = 32 << 10
 """Characters of a turn."""
 
-_PERSON = "user|human|you|me|person"
-_ASSISTANT = (
-    r"assistant|ai|agent|model|bot|claude(?: code)?|chatgpt|gpt[\w.-]*|codex|gemini|copilot|clawd(?:bot)?"
+_USER = (
+    r"user|human|usu[áa]rio|utente|utilizador|utilisat(?:eur|rice)|(?:be)?nutzer(?:in)?|gebruiker|użytkownik"
+    r"|kullanıcı|användare|bruker|bruger|пользователь|користувач|ユーザー?|用户|用戶|使用者|사용자"
 )
+_AGENT = (
+    r"assistante?|assistent(?:e|in)?|asistente?|asystent|ассистент|асистент|アシスタント|助手|어시스턴트"
+    r"|claude(?: code)?|(?:o )?chatgpt|gpt[\w.-]*|codex|gemini|copilot|clawd(?:bot)?"
+)
+_PERSON = rf"{_USER}|you|me|person|ich|du|moi|io|yo|eu|você|ik"
+_ASSISTANT = rf"{_AGENT}|agente?|ai|ia|ki|model|bot"
+_SAID = " said| hat gesagt| a dit| dijo| disse| ha detto| zei"
+_YOU_SAID = "du hast gesagt|vous avez dit|dijiste|você disse|hai detto|je zei"
 _OTHER = "system|tool|tools|tool result|tool output|developer|function"
 _LABEL = (
-    rf"(?:(?P<person>(?:{_PERSON})(?: said)?|du hast gesagt|vous avez dit|dijiste)"
-    rf"|(?P<assistant>(?:{_ASSISTANT})(?: said| hat gesagt| a dit| dijo)?)|(?P<other>{_OTHER}))"
+    rf"(?:(?P<person>(?:{_PERSON})(?: said)?|{_YOU_SAID})|(?P<assistant>(?:{_ASSISTANT})(?:{_SAID})?)"
+    rf"|(?P<other>{_OTHER}))"
 )
 _LABEL_NOTE = r"(?:\s*[(\[][^)\]\n]{0,80}[)\]])?"
 _SPEAKER = re.compile(
     rf"\s{{0,3}}(?:"
-    rf"\#{{1,6}}\s+(?:[^\w\s]{{1,3}}\s*)?(?:\*\*)?{_LABEL}(?:\*\*)?{_LABEL_NOTE}\s*:?\s*$"
+    rf"\#{{1,6}}\s+(?:[^\w\s]{{1,3}}\s*)?(?:\*\*)?{_LABEL}(?:\*\*)?{_LABEL_NOTE}\s*[:：]?\s*$"
     rf"|(?:\[[^\]\n]{{1,40}}\]\s*)?(?:\*\*|__)?{_LABEL.replace('P<', 'P<l_')}{_LABEL_NOTE}"
-    rf"(?:\*\*|__)?\s*:(?:\*\*|__)?(?=\s|$)"
+    rf"(?:\*\*|__)?\s*(?:：|:(?=(?:\*\*|__)?(?:\s|$)|[^\x00-\xff]))(?:\*\*|__)?"
     rf")",
     re.IGNORECASE,
 )
+_SURE_LABEL = re.compile(rf"\W*(?:{_USER}|{_AGENT}|.* .*)\W*", re.IGNORECASE)
+"""Labels that tell a conversation in two lines; a list of contacts may have a person and an agent."""
 _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _MARKDOWN = re.compile(
     r"(?m)^(?:#{1,6} |[-*] |\d+\. |```|> )|\*\*[^*\n]+\*\*|\[[^\[\]\n]+\]\([^)\n]{1,2000}\)"
@@ -273,9 +283,9 @@ def text_form(text: str) -> TextForm:
     if begins(_MAIL):
         stamps += _MAIL
     if speaker(first):
-        said = [who[0] for line in lines if (who := speaker(line))]
-        both = {"person", "assistant"} <= {*said}
-        labels = both and (len(said) > 2 or " " in first.partition(":")[0])
+        said = [(who[0], re.split("[:：]", line)[0]) for line in lines if (who := speaker(line))]
+        both = {"person", "assistant"} <= {role for role, _ in said}
+        labels = both and (len(said) > 2 or all(_SURE_LABEL.fullmatch(label) for _, label in said))
     return TextForm(labels, stamps)
 
 
