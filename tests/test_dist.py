@@ -21,9 +21,10 @@ DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "english_times.toml",
     "foreign_dates.toml", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json", "moves.txt",
     "name_words.toml", "prices.toml", "prompts.toml", "replies.txt", "schemas.json", "secrets.txt",
-    "short_names.txt", "standing_rules.txt", "tokenizer.json", "worth.json", "schedule/agent.plist",
-    "schedule/unit.service", "schedule/unit.timer", "shell/completion.bash", "shell/completion.fish",
-    "shell/completion.zsh", "shell/functions.sh", "shell/keys.bash", "shell/keys.zsh",
+    "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt", "worth.json",
+    "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer", "shell/completion.bash",
+    "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh", "shell/keys.bash",
+    "shell/keys.zsh",
 )  # fmt: skip
 LARGEST = 2_000_000
 """Bytes of a wheel: the tokenizer's table is a third of it."""

@@ -143,7 +143,9 @@ def test_a_bank_in_english_knows_no_forms_and_loads_no_stemmer() -> None:
 
 def test_a_compound_is_looked_up_by_its_last_word_alone(words: WordIndex) -> None:
     asked = ["schlüssel", "bären", "haus", "bar", "stand", "sen", "reise"]
-    assert words.vocabulary.forms(asked) == {"schlüssel": ("hausschlüssel",), "bären": ("eisbär",)}
+    assert words.vocabulary.forms(asked) == {
+        "schlüssel": ("hausschlüssel",), "bären": ("eisbär",), "haus": ("casa", "house"),
+    }  # fmt: skip
     many = made(
         *[f"Der Schlüssel von Nummer {n} ist nicht da" for n in range(5)], "Die Hausschlüssel sind auch weg"
     )
@@ -185,6 +187,38 @@ def test_forms_of_what_is_gone_are_not_looked_for() -> None:
     with words.writing():
         words.remove_file(words.items("1 ORDER BY path, line, key")[0].path)
     assert words.vocabulary.forms(["vergaderingen"]) == {}
+
+
+SAID = (
+    "Rent is 900 euros a month",
+    "The dentist appointment is on 3 December",
+    "Der Schlüssel für den Keller liegt beim Nachbarn",
+    "La voiture est garée au niveau -2, place 214",
+    "El seguro del coche vence el 15 de enero",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("quel est le loyer ?", 0), ("loyer", 0), ("quanto è l'affitto?", 0), ("qual é o aluguel?", 0),
+        ("wann ist der Zahnarzttermin?", 1), ("quand est le rendez-vous chez le dentiste", 1),
+        ("where is the cellar key", 2), ("où est la clé de la cave", 2), ("wo steht das Auto", 3),
+        ("where is the car parked", 3), ("when does the car insurance expire", 4),
+    ],
+)  # fmt: skip
+def test_a_question_finds_what_was_said_in_another_language(query: str, line: int) -> None:
+    words = made(*SAID)
+    best = words.search(parse_query(words, query).query, 1)
+    assert [item.text for item in words.get([hit.key for hit in best])] == [SAID[line]]
+
+
+@pytest.mark.parametrize(
+    "query", ["we had a chat", "the pain in my foot", "bank", "was ist das Land", "fine"]
+)
+def test_a_word_spelt_like_another_languages_is_not_translated(query: str) -> None:
+    words = made("Die Katze und der Hund sind im Garten", "The bread is in the sofa queue", "the end")
+    assert not parse_query(words, query).query.forms
 
 
 VOCABULARY = sorted({word for line in LINES for word in re.findall(r"\w+", line)})

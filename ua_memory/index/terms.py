@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -82,12 +83,12 @@ characters, and is fast for that."""
 class Query:
     """A parsed query: `terms` are OR-ed, each of `phrases` (words in order) is required. `repeats` has each
     identifier once per part, so that the whole counts as much as its parts. `forms` has other words of the
-    bank by which a term is searched, too.
+    bank by which a term is searched, too. `spoken` are the languages it may be in.
 
     Not a dataclass: importing `dataclasses` would take a fifth of the time of a hook that opens no bank.
     """
 
-    __slots__ = ("forms", "phrases", "repeats", "terms")
+    __slots__ = ("forms", "phrases", "repeats", "spoken", "terms")
 
     def __init__(
         self,
@@ -95,8 +96,10 @@ class Query:
         phrases: tuple[tuple[str, ...], ...] = (),
         repeats: tuple[str, ...] = (),
         forms: Mapping[str, tuple[str, ...]] | None = None,
+        spoken: tuple[str, ...] = (),
     ) -> None:
         self.terms, self.phrases, self.repeats, self.forms = terms, phrases, repeats, forms or {}
+        self.spoken = spoken
 
     @property
     def empty(self) -> bool:
@@ -240,7 +243,8 @@ def read_query(query: str) -> Query:
     specific = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
     stop = stop_words(terms)
     specific = [term for term in specific if term not in stop] or specific
-    return Query(tuple(specific), tuple(phrases), tuple(_repeats(query)))
+    spoken = likely_languages(frozenset(terms))
+    return Query(tuple(specific), tuple(phrases), tuple(_repeats(query)), spoken=spoken)
 
 
 # -- spelling correction -----------------------------------------------------------------------------------
@@ -423,13 +427,15 @@ def forms(
     frequencies: Frequencies,
     fts_stem: Callable[[str], Sequence[str]],
     terms: Sequence[str],
+    spoken: Sequence[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """{term: other words of the bank that are forms of it} for terms in these languages, one word for each
-    stem that FTS5 gives them other than the term's. Terms that the bank has in no form are left out.
-    `frequencies` returns the number of items by word, `fts_stem` FTS5's stem of a word."""
+    """{term: other words of the bank that are forms or translations of it} for terms of a query in the
+    languages `spoken`, one word for each stem that FTS5 gives them other than the term's. Terms that the bank
+    has in no form are left out. `frequencies` returns the number of items by word, `fts_stem` FTS5's stem of
+    a word."""
     languages = _languages(db)
-    inflected = [term for term in terms if _has_forms(term) and term not in STOP_WORDS] if languages else []
-    counts, candidates = frequencies(inflected) if inflected else {}, dict[str, set[str]]()
+    inflected = [term for term in terms if _has_forms(term) and term not in STOP_WORDS]
+    counts, candidates = frequencies(inflected), dict[str, set[str]]()
     for language in languages:
         for term, stem in zip(inflected, _stems(language, inflected), strict=True):
             sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
@@ -450,7 +456,84 @@ def forms(
         others = tuple(sorted(word for word in by_stem.values() if existing[word]))
         if others or counts[term]:
             found[term] = others
+    absent = [term for term in inflected if not counts[term] and term not in found]
+    translated = _translations(db, absent, spoken, languages) if languages or "english" not in spoken else {}
+    for term, words in translated.items():
+        if others := tuple(word for word, count in frequencies(sorted(words)).items() if count):
+            found[term] = others
     return found
+
+
+_LANGUAGES = ("english", "german", "french", "spanish", "portuguese", "italian", "dutch")
+"""The columns of translations.txt."""
+
+
+@cache
+def _dictionary() -> tuple[list[list[list[str]]], frozenset[str]]:
+    """The rows of translations.txt, words by column, and the words that are spelt like English ones."""
+    _, but, rows = data_text("translations.txt").split("\n\n")
+    split = [[part.split(",") for part in row.split("|")] for row in rows.casefold().splitlines()]
+    found = [[[word.strip() for word in part] for part in row] for row in split]
+    return found, frozenset(but.split()).union(*(row[0] for row in found))
+
+
+@cache
+def _rows_by_word() -> dict[str, list[int]]:
+    """{word without accents: the rows of translations.txt that have it in another language than English}."""
+    found, (rows, english) = dict[str, list[int]](), _dictionary()
+    for number, row in enumerate(rows):
+        for word in {word for part in row[1:] for word in part} - english:
+            found.setdefault(without_accents(word), []).append(number)
+    return found
+
+
+@cache
+def _rows_by_stem(language: str) -> dict[str, list[int]]:
+    """{stem: the rows of translations.txt that have it in this language}."""
+    found, column = dict[str, list[int]](), _LANGUAGES.index(language)
+    for number, row in enumerate(_dictionary()[0]):
+        for stem in _stems(language, row[column]):
+            found.setdefault(stem, []).append(number)
+    return found
+
+
+def _translations(
+    db: sqlite3.Connection, terms: Sequence[str], spoken: Sequence[str], known: Sequence[str]
+) -> dict[str, set[str]]:
+    """{term: the words that mean the same in English and the bank's languages `known`}. Unless the languages
+    of the query are `spoken`, a foreign term is only read in its basic form."""
+    rows = {} if spoken else {term: _rows_by_word().get(without_accents(term), []) for term in terms}
+    for source in spoken or ["english"]:
+        if source != "english" or known:
+            for term, stem in zip(terms, _stems(source, terms), strict=True):
+                own = _rows_by_stem(source).get(stem) or _rows_of_parts(source, term)
+                rows[term] = [*rows.get(term, ()), *own]
+    found, (every, english) = defaultdict[str, set[str]](set), _dictionary()
+    for term, row in ((term, every[number]) for term, own in rows.items() for number in own):
+        for target in ("english", *known):
+            words = row[_LANGUAGES.index(target)]
+            found[term].update(*_inflected(db, target, words) if known else ())
+            found[term].update(word for word in words if target == "english" or word not in english)
+    return found
+
+
+def _rows_of_parts(language: str, compound: str) -> list[int]:
+    """The rows of translations.txt with a word that begins or ends a compound: `Zahnarzttermin`."""
+    if language not in COMPOUNDING:
+        return []
+    column = _LANGUAGES.index(language)
+    parts = [[word for word in row[column] if len(word) > LEAST_LETTERS] for row in _dictionary()[0]]
+    return [
+        row for row, own in enumerate(parts)
+        if own and (compound.startswith((*own,)) or compound.endswith((*own,)))
+    ]  # fmt: skip
+
+
+def _inflected(db: sqlite3.Connection, language: str, words: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the bank's words of a language that have the stem of one of these words."""
+    sql = "SELECT word FROM forms WHERE language = ? AND stem = ? ORDER BY word LIMIT ?"
+    for stem in _stems(language, words):
+        yield [word for (word,) in db.execute(sql, (language, stem, MOST_FORMS))]
 
 
 _GERMAN = "ver vor aus auf ein ent zer durch unter über wider hinter miss nach emp"
@@ -580,14 +663,20 @@ def _language_scores(words: frozenset[str]) -> dict[str, int]:
     return scores
 
 
+def likely_languages(words: frozenset[str]) -> tuple[str, ...]:
+    """The languages, English too, whose stop words a query has most of; () if it has none."""
+    scores = {"english": 0, **_language_scores(words)}
+    scores["english"] += len(words & STOP_WORDS) * WEAK
+    most = max(scores.values())
+    return tuple(language for language, score in scores.items() if score == most) if most else ()
+
+
 def is_english(text: str) -> bool:
     """Whether a query may be English. It is unless another language scores higher ("tag der feier") or,
     without any stop words, a lower-case word has an accent (names may)."""
     own = frozenset(word.casefold() for word in words(text))
-    scores = _language_scores(own)
-    english = scores.pop("english", 0) + len(own & STOP_WORDS) * WEAK
-    if english or scores:
-        return english >= max(scores.values(), default=0)
+    if likely := likely_languages(own):
+        return "english" in likely
     return all(word.isascii() or word[0].isupper() for word in _WORD.findall(text))
 
 

@@ -106,9 +106,12 @@ class Vocabulary:
             self._frequencies.update(self.db.execute(query, part))
         return {term: self._frequencies[stems[term]] for term in terms}
 
-    def forms(self, terms: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """{term: its other forms in the bank}, in languages besides English; see `terms.forms`."""
-        return index_terms.forms(self.db, self.frequencies, lambda word: [self.stems([word])[word]], terms)
+    def forms(self, terms: Sequence[str], spoken: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+        """{term: its other forms in the bank, in languages besides English, or translations}; see
+        `terms.forms`."""
+        return index_terms.forms(
+            self.db, self.frequencies, lambda word: [self.stems([word])[word]], terms, spoken
+        )
 
     def count(self) -> int:
         """The number of items."""

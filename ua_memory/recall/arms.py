@@ -291,8 +291,8 @@ def parse_query(
     query = read_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # Quotes are no operator around a title in a question: "Did you read “The Four Seasons”?"
-        query = Query(query.terms, (), query.repeats)
-    forms = words.vocabulary.forms(query.terms)
+        query = Query(query.terms, (), query.repeats, spoken=query.spoken)
+    forms = words.vocabulary.forms(query.terms, query.spoken)
     last = query.terms[-1] if typed and query.terms else ""
     if last and text.casefold().endswith(last):
         completed = index_terms.completions(words.db, words.vocabulary.frequencies, last)
@@ -414,7 +414,7 @@ def explain(
         rest = rest[:start] + "\0" * (end - start) + rest[end:]
     parsed = read_query(query)
     phrases = tuple(" ".join(each) for each in parsed.phrases)
-    forms = words.vocabulary.forms(parsed.terms) if words else {}
+    forms = words.vocabulary.forms(parsed.terms, parsed.spoken) if words else {}
     meant = spelling_corrections(words, parsed, forms.keys()) if words else {}
     terms = Query(parsed.terms, forms=forms).every_term
     return QueryExplanation(time, entities(rest), terms, phrases, meant, wanted.why)

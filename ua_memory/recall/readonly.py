@@ -226,7 +226,7 @@ class ReadOnlySearch:
         """Parse a query with its inflected forms; with `correct` misspelt words are corrected."""
         asked = read_query(query)
         searched = asked.terms[: 4 * TERM_LIMIT]
-        forms = index_terms.forms(self._db, self._counts, self._stem, searched)
+        forms = index_terms.forms(self._db, self._counts, self._stem, searched, asked.spoken)
         unknown = [t for t in searched if correct and t not in forms and not self._count(f'"{t}"')]
         fixed = index_terms.corrections(self._db, self._counts, unknown) if unknown else {}
         terms = [fixed.get(term, term) for term in asked.terms]
