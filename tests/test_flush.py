@@ -507,6 +507,30 @@ def memory_short(name: str) -> str:
     return short_id(name)
 
 
+def test_a_list_of_messages_is_flushed_as_it_is(memory: Memory) -> None:
+    """A session's later messages may come alone, or with those before them; a stream waits for a threshold,
+    and the result says so."""
+    asked: Any = {
+        "role": "user",
+        "content": "We decided to rent the boat.",
+        "timestamp": "2026-03-05T10:00:00Z",
+    }
+    more: Any = {"role": "user", "content": [{"type": "text", "text": "We decided to sell the car."}]}
+
+    def kept(*messages: Any, session: str | None = None) -> list[str]:
+        return [fact.text for one in memory.flush([*messages], session=session).done for fact in one.facts]
+
+    assert kept() == []
+    assert kept(asked, session="s") == ["We decided to rent the boat."]
+    assert kept(more, session="s") == ["We decided to sell the car."]
+    assert (memory.store.bank.root / "memory/2026-03-05.md").exists()
+    assert kept(asked, {"role": "user", "content": "We decided to buy a bike."}, session="s") == [
+        "We decided to buy a bike."
+    ]
+    waits = memory.flush(io.BytesIO(b'[{"role": "user", "content": "We decided to swim."}]'))
+    assert not waits.done and "force=True flushes it now" in waits.notes[-1]
+
+
 def test_turns_of_a_program(memory: Memory) -> None:
     done = memory.conversations.flush_turns(Session("my-agent", "run-1"), turns(*TALK), size=5)
     assert done and done.client == "my-agent"

@@ -28,8 +28,6 @@ from ua_memory.upkeep import init
 from ua_memory.upkeep.init import InitResult
 
 if TYPE_CHECKING:
-    from typing import IO
-
     from ua_memory.git.repository import Revision
     from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from ua_memory.reflect.refresh import MentalModels, Pages
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.extract_by_model import Mode
-    from ua_memory.retain.flush import Flush, OnFlushed
+    from ua_memory.retain.flush import Flush, OnFlushed, Transcript
     from ua_memory.retain.queue import JobRun, QueueEntry
     from ua_memory.retain.retain import Documents, RetainResult
     from ua_memory.retain.survey import TranscriptImport, Watches
@@ -406,21 +404,27 @@ class Memory:
         return Endpoint(api_key.strip(), base_url.strip(), model.strip()) if given else None
 
     def flush(
-        self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
+        self, transcript: Transcript | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
         client: str | None = None, session: str | None = None, tell: Progress | None = None,
         done: OnFlushed | None = None,
     ) -> Flush:  # fmt: skip
         """Save what matters of a conversation, and of all that waits; one commit for each session.
 
-        `transcript` is a stream of any client's; below the threshold nothing happens unless `force`d.
-        Without one, what waits is flushed. Without a `model` the speakers' own sentences are kept. `tell`
-        hears how far it is, `done` of each session as soon as it is committed.
+        `transcript` is a list of messages (`role`, `content`, `timestamp`), or a stream of any client's: of
+        that nothing is saved below the threshold unless `force`d. Without one, what waits is flushed. Without
+        a `model` the speakers' own sentences are kept. `tell` hears how far it is, `done` of each session as
+        soon as it is committed.
 
         Raises what the transcript (Malformed), the model (ModelUnavailable, KeyRejected, RequestRejected,
         ModelRefused, ModelMisbehaved, BudgetSpent) or the store raises: the turns wait then.
         """
-        return self.conversations.flush(
+        flushed = self.conversations.flush(
             transcript, model=model, force=force, client=client, session=session, tell=tell, done=done
+        )
+        if flushed.due is None or flushed.was_read:
+            return flushed
+        return replace(
+            flushed, notes=(*flushed.notes, f"not flushed: {flushed.due}; force=True flushes it now")
         )
 
     def retain(

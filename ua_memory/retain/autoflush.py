@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from ua_memory.knowledge import tombstones
 from ua_memory.llm.model import Message, blocks
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
-from ua_memory.retain.flush import FlushedSession, flush_due
+from ua_memory.retain.flush import FlushedSession, check_messages, flush_due, messages_stream, to_json
 from ua_memory.retain.ledger import with_chained_ids
 from ua_memory.retain.subagent import one_line
 from ua_memory.text import tokens
@@ -149,12 +148,6 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content, default=to_json, ensure_ascii=False)
 
 
-def to_json(value: Any) -> Any:
-    """A block of an SDK as JSON data."""
-    dump = getattr(value, "model_dump", None)
-    return dump(exclude_none=True) if dump else str(value)
-
-
 # -- autoflush ---------------------------------------------------------------------------------------------
 # autoflush = AutoFlush(memory, model)
 # while True:
@@ -275,7 +268,8 @@ class AutoFlush:
 
     def _reset_if_changed(self, messages: Sequence[Message]) -> None:
         """Start over if the messages do not continue those that were read: a program went back, or began
-        another conversation."""
+        another conversation. Usage for what is no message."""
+        check_messages(messages)
         read = self._read_count
         if read and (len(messages) < read or fingerprint(messages[read - 1]) != self._fingerprint):
             self._mark_read((), None)
@@ -289,9 +283,8 @@ class AutoFlush:
     def _turns(self, messages: Sequence[Message]) -> tuple[list[Turn], tuple[str, ...]]:
         """All turns of these messages, with ids that no reset or later run repeats, and the recalled lines in
         them."""
-        data = json.dumps(list(messages), default=to_json, ensure_ascii=False)
         now = self.memory.store.now()
-        reading = read(io.BytesIO(data.encode("utf-8", "replace")), client="messages")
+        reading = read(messages_stream(messages), client="messages")
         return [replace(turn, at=turn.at or now) for turn in with_chained_ids(reading)], reading.recalled
 
 

@@ -17,7 +17,7 @@ from ua_memory.knowledge.sessions import SessionFile
 from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import Estimate, sum_estimates
 from ua_memory.retain import ledger
-from ua_memory.retain.flush import Flush, FlushedSession, Flusher, OnFlushed, estimate, flush_due
+from ua_memory.retain.flush import Flush, FlushedSession, Flusher, OnFlushed, Transcript, estimate, flush_due
 from ua_memory.retain.queue import RETRY_COMMAND, QueueEntry, queue_key
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
@@ -54,13 +54,13 @@ class Conversations:
         self._lookup, self._search = lookup, search
 
     def flush(
-        self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
+        self, transcript: Transcript | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
         client: str | None = None, session: str | None = None, tell: Progress | None = None,
         done: OnFlushed | None = None,
     ) -> Flush:  # fmt: skip
         """Save the facts of a conversation and of the queue; one commit for each session.
 
-        `transcript` is a stream in any client's format; below the threshold nothing happens unless `force`d.
+        `transcript` is a `Transcript`; below the threshold nothing happens unless `force`d.
         Without one the queue is flushed. Without a `model` the speakers' own sentences are saved. `tell(done,
         total)` reports progress in turns, `done` is called with each session once it is committed.
 
@@ -82,7 +82,7 @@ class Conversations:
             return replace(result, done=tuple(flusher.drain(result.session, done, every=every)))
 
     def enqueue(
-        self, transcript: IO[bytes] | None, *, force: bool = False, client: str | None = None,
+        self, transcript: Transcript | None, *, force: bool = False, client: str | None = None,
         session: str | None = None, model: ModelOrEndpoint = None,
     ) -> Flush:  # fmt: skip
         """Queue a transcript's new turns durably if a flush is due; flush nothing. `model` is the one that
@@ -102,7 +102,7 @@ class Conversations:
         return capture(flusher, session, transcript, said=said, asked=asked, position=position, close=close)
 
     def preview(
-        self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
+        self, transcript: Transcript | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
         client: str | None = None, session: str | None = None,
     ) -> tuple[Flush, Estimate | None]:  # fmt: skip
         """What a flush without a model would save and, if there is a model, its cost. Writes and sends

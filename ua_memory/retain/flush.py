@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +12,7 @@ from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ua_memory.config import Config
@@ -31,7 +33,7 @@ from ua_memory.knowledge.sessions import (
 )
 from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
-from ua_memory.llm.model import Endpoint, Model, prompt
+from ua_memory.llm.model import Endpoint, Message, Model, prompt
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
@@ -89,34 +91,61 @@ def flush_due(size: int, last: int | None, threshold: int, *, reported: bool = T
     return FlushDue(size >= at, size, at, reported)
 
 
+Transcript: TypeAlias = IO[bytes] | Sequence[Message]
+"""A stream in any client's format, or a program's own messages."""
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Usage for what is no message."""
+    for one in messages:
+        if not isinstance(one, Mapping) or not isinstance(one.get("content"), str | list | tuple | None):
+            hint = 'pass [{"role": "user", "content": "…"}], and of the objects of an SDK their model_dump()'
+            raise Usage(f"a message is a dict with role and content, not {one!r:.80}", hint=hint)
+
+
+def messages_stream(messages: Sequence[Message]) -> IO[bytes]:
+    """A program's messages as a transcript."""
+    check_messages(messages)
+    data = json.dumps(list(messages), default=to_json, ensure_ascii=False)
+    return io.BytesIO(data.encode("utf-8", "replace"))
+
+
+def to_json(value: Any) -> Any:
+    """A block of an SDK as JSON data."""
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if dump else str(value)
+
+
 def read_transcript(
-    store: Store, stream: IO[bytes], *, client: str | None, session: str | None, force: bool, modelled: bool
+    store: Store, stream: Transcript, *, client: str | None, session: str | None, force: bool, modelled: bool
 ) -> tuple[Flush, Sequence[Turn]]:
     """Read a transcript from where the stream stands. Returns its session and state, and its new turns if a
     flush is due or forced. A forced flush also reads turns whose flush was undone and, with a model
-    (`modelled`), turns of flushes that saved nothing.
+    (`modelled`), turns of flushes that saved nothing. A list of messages is always due.
 
     `client` and `session` override what the transcript says of itself. Malformed for a file that is no
     transcript, Usage for a client name that no heading can hold, and for a stream that is not of bytes.
     """
-    if not isinstance(stream.read(0) if hasattr(stream, "read") else None, bytes):
+    source: Any = messages_stream(stream) if isinstance(stream, list | tuple) else stream
+    listed = source is not stream
+    if not isinstance(source.read(0) if hasattr(source, "read") else None, bytes):
         raise Usage(
-            f"a transcript is a stream of bytes, not {type(stream).__name__}",
-            hint='open(FILE, "rb"); turns go to memory.conversations.flush_turns',
+            f"a transcript is a list of messages or a stream of bytes, not {type(stream).__name__}",
+            hint='pass [{"role": "user", "content": …}] or open(FILE, "rb"); a text goes to memory.retain',
         )
-    reading = read(stream)
+    reading = read(source, client="messages" if listed else None)
     header = reading.session
     whose = replace(header, client=client or header.client, session=session or header.session)
     # A session without an id is named by its first turn, so that two of them are told apart.
-    nameless = not whose.session
-    if nameless:
+    nameless = listed or not whose.session
+    if not whose.session:
         whose = replace(whose, session=next((turn.id for turn in ledger.with_chained_ids(reading)), ""))
     _ = Provenance(store.now(), whose.client, "agent", ledger.short_id(whose.session) or None).heading
     state = _measure_context(store, whose, reading)
     wanted, window = store.config.truncation_threshold, store.config.context_window
     beyond = f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
     notes = (beyond,) if wanted > window and wanted != Config().truncation_threshold else ()
-    result = Flush(state, whose, was_read=force or state.is_due, notes=notes)
+    result = Flush(state, whose, was_read=force or listed or state.is_due, notes=notes)
     if not result.was_read:
         return result, ()
     read_to, undone = ledger.read_ids(store, whose, with_facts=force and modelled)
@@ -445,7 +474,7 @@ class Flusher:
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
 
     def queue_transcript(
-        self, stream: IO[bytes], *, client: str | None = None, session: str | None = None,
+        self, stream: Transcript, *, client: str | None = None, session: str | None = None,
         force: bool = False, queue: bool = True,
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Read a transcript; if a flush is due, queue its new turns, unless `queue` is false."""
