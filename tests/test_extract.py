@@ -470,6 +470,13 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
             ("How to deploy?", "I suggest we deploy with Kubernetes on GKE.", "No, too expensive for us."),
             "",
         ),
+        (
+            ("let's use redis as the broker", "ok, installing", "hmm no, drop redis, postgres is enough"),
+            "redis",
+        ),
+        (("The max batch size must be 50.", "ok", "make it 80"), "50. – make it 80"),
+        (("The demo is on Thursday.", "Noted.", "actually Friday"), "Thursday. – actually Friday"),
+        (("Wir nehmen Hetzner als Hoster.", "ok", "doch lieber IONOS"), "Hoster. – doch lieber IONOS"),
         (("Which queue?", "We should use RabbitMQ 3.13 for the job queue.", "I'd rather not."), ""),
     ],
 )
@@ -493,6 +500,15 @@ def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
         "The two failing tests are test_vat and test_refund. Jonas will fix them by Wednesday, not me.",
         "Emma kommt in die Kita Regenbogen. Sie ist allergisch gegen Haselnüsse.",
         "We move the database to Scaleway in Paris. Their quote was 64 euros a month.",
+        "The demo is on Thursday. Actually, Friday.",
+        "set the timeout to 30 seconds. wait no, make it 60 seconds",
+        "nimm Port 8080. ach nein, doch lieber 9090",
+        "poll interval 2 sec is too slow, make it 500ms. wait no, use LISTEN/NOTIFY instead of polling",
+        "会議は12月3日です。間違えた、12月4日です。",
+        "ポートは 8080 です。いや、9090 です。",
+        "La réunion est mardi. En fait non, mercredi.",
+        "La quota è 48 euro. Anzi no, 52.",
+        "O deploy é na quinta. Aliás, na sexta.",
     ],
 )
 def test_a_sentence_that_corrects_the_one_before_or_leans_on_it_stays_with_it(said: str) -> None:
@@ -507,6 +523,7 @@ def test_a_sentence_that_corrects_the_one_before_or_leans_on_it_stays_with_it(sa
         ("The build was slow again today. No meetings before 10 for me, please.", 1),
         ("The coffee machine is broken again. I told them we use Postgres 16.", 1),
         ("We use Postgres 16. No, problem solved by the way.", 1),
+        ("The venue is the Grand Hotel. Actually we need parking too.", 1),
     ],
 )
 def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
@@ -520,6 +537,10 @@ def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
         "wait, 2 tests fail now",
         "Not bad, but on 12 May the launch costs more.",
         "Not today, but I need the launch slides.",
+        "no problem",
+        "actually thanks, that is all",
+        "make it prettier",
+        "actually, run the tests first",
     ],
 )
 def test_what_corrects_nothing_leaves_the_statement_alone(later: str) -> None:

@@ -21,6 +21,13 @@ def test_decoration_is_stripped_and_content_is_not() -> None:
 
 def test_sentences_end_where_they_end() -> None:
     assert len(sentences("I am 12. My sister is 14. We live in Kiel.")) == 3
+    assert (
+        len(sentences("Der Umzug ist am 2.12. Wir brauchen Kisten, Klebeband usw. Die kauft Fa. Meier.")) == 3
+    )
+    assert (
+        len(sentences("Bring cables etc. The van waits 5 min. We say no. We upgraded to 3.12. It works."))
+        == 5
+    )
     assert len(sentences("we had 3. so wholesale orders close at 4pm. fine")) == 3
     text = "See e.g. main.ts (old one. Really) first. Then v1.2.3 at 10 a.m. today! Ok? Dr. Who"
     assert [said.text for said in sentences(text)] == [
@@ -54,6 +61,14 @@ def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
         "Mein Büro ist im 2. Stock der Goethestraße 12.",
         "El contrato vence el 1. de mayo.",
         "- we keep Postgres,\n  Redis and Kafka",
+        "Wir gehen am 2.12. live und schalten den alten Shop ab.",
+        "Urlaub von Jonas: 21.12. bis 6.1.",
+        "Am 3.12. Abnahme mit Zebra.",
+        "Der Vertrag mit Fa. Meier läuft, d.h. max. 30 Stück inkl. Versand nach Wien.",
+        "The board of Acme Corp. met at no. 5 Main Street in Dec. 2026.",
+        "Le devis tient env. 3 semaines, min. 200 pièces.",
+        "Aprox. 400 euros, según la Sra. López, p. ej. para enero.",
+        "Il preventivo scade il 5.1. e va firmato dal dott. Rossi.",
     ],
 )
 def test_no_sentence_is_cut_where_its_line_ends(text: str) -> None:

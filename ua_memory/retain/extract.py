@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import date, tzinfo
 from functools import cache
 from itertools import groupby, pairwise
 from math import exp, log
@@ -22,7 +22,7 @@ from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
-from ua_memory.text.names import LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
+from ua_memory.text.names import ABBREVIATIONS, LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
@@ -144,18 +144,27 @@ _ITALIC = late(
 )
 _CODE = late(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
 _BETWEEN_SENTENCES = late(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
-_ABBREVIATION_END = late(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a"
-    r"|z\.B|bzw)|"
-    r"(?<=\w)str|\b(?:(?<!\bi )am|im|den|dem|der|vom|zum|bis|ab) \d{1,2}"
-    r"|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
+_NEXT_WORD, _ORDINAL = late(r"[\"'„“«(]*([^\W\d_]+)"), late(r"(?<![\w.,:/-])\d{1,2}\.$")
+_NO_END = late(
+    r"(?:(?<!\bi )\bam|\b(?:im|den|dem|der|vom|zum|bis|ab)) \d{1,2}\.$"
+    r"|(?:(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
-_ORDINAL, _NEXT_WORD = late(r"(?<![\w.,:/-])\d{1,2}\.$"), late(r"[^\W\d_]+")
-_CONTINUED_BY_NAME = late(
-    r"(?:\b(?:e\.g|i\.e|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|z\.B|bzw)|(?<=\w)str)\.$", re.IGNORECASE
-)
-"""Abbreviations that precede a name or number: a line that ends in one continues."""
+_SHORT_DATE = late(r"(?<![\w.,:/-])(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.$")
+"""A German date without a year, such as `2.12.`"""
+_SHORTEST_DATED = 4
+"""In words: with fewer, a date's full stop ends no sentence."""
+
+
+@cache
+def _abbreviations() -> Mapping[str, re.Pattern[str]]:
+    """The end of a text in an abbreviation, by the kind of what may follow."""
+    ways = {kind: "|".join(map(re.escape, some.split())) for kind, some in ABBREVIATIONS.items()}
+    spaced = {kind: shorts.replace("_", r"\s?") for kind, shorts in ways.items()}
+    pattern = r"(?:(?<![\w.])(?:{})|(?<=\w)str)\.$"
+    return {kind: late(pattern.format(shorts), re.IGNORECASE) for kind, shorts in spaced.items()}
+
+
 CUT_OFF = late(
     r"\b(?:because|and|or|but|nor|the|an?|of|to|than|from|by|if|whether|which|whose|my|our|your|its|their)$",
     re.IGNORECASE,
@@ -298,7 +307,7 @@ def _continues(block: _Block, line: str) -> bool:
     if _label(line):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
-    if above.endswith((":", ".", "!", "?")) and not _CONTINUED_BY_NAME.search(above):
+    if above.endswith((":", ".", "!", "?")) and not _abbreviations()["before_names"].search(above):
         return line.startswith("  ") and bool(block.marker)
     if above.endswith((",", ".")) or CUT_OFF.search(above) or len(above) >= _WRAPPED_LINE:
         return True
@@ -312,18 +321,32 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     hidden = _CODE.sub(lambda m: "x" * len(m[0]), text) if "`" in text else text
     start = 0
     for stop in _BETWEEN_SENTENCES.finditer(hidden):
-        before = hidden[max(start, stop.start() - 8) : stop.start()]
-        following = _NEXT_WORD.match(hidden, stop.end())
-        counts = following and (following[0] == "de" or foreign_dates.is_month(following[0]))
-        if _ABBREVIATION_END.search(before) or (counts and _ORDINAL.search(before)):
-            continue
         so_far = hidden[start : stop.end()]
         if stop.start() - start < _LONGEST_ASIDE and so_far.count("(") > so_far.count(")"):
+            continue
+        if _goes_on(so_far.rstrip(), hidden[stop.end() :]):
             continue
         yield start, stop.end()
         start = stop.end()
     if start < len(text):
         yield start, len(text)
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Whether a full stop is that of an abbreviation, an ordinal or a date, and ends no sentence."""
+    end, found = before[-16:], _NEXT_WORD.match(after)
+    following = found[1] if found else ""
+    if _NO_END.search(end) or _abbreviations()["before_names"].search(end):
+        return True
+    small = not following[:1].isupper()
+    if _SHORT_DATE.search(end):
+        return small or len(before.split()) < _SHORTEST_DATED
+    if _abbreviations()["before_all"].search(end):
+        return small or following.casefold() not in STOP_WORDS | all_stop_words()
+    named = following == "de" or foreign_dates.is_month(following)
+    return bool(_ORDINAL.search(end) and named) or bool(
+        _abbreviations()["before_numbers"].search(end) and (after[:1].isdigit() or following == "de")
+    )
 
 
 # -- classifier --------------------------------------------------------------------------------------------
@@ -517,9 +540,11 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
 
 _ASKS = "?", "？"
 ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
-LIMIT = Score(0.8, ("limited assent",))
+LIMIT, CORRECTION = Score(0.8, ("limited assent",)), Score(0.6, ("correction",))
 _LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
 """Most words of a person's answer to a question, and of a short remark with a number."""
+_LONGEST_VALUE = 4
+"""Most words of another value in place of the one before."""
 _SHORT_QUESTION, _LONGEST_QUESTION = 4, 160
 """A question of fewer words is kept with the sentence before it; none is kept with more characters."""
 _STANDS_ALONE = 4
@@ -705,6 +730,7 @@ _REJECTING_LEAD = late(
 )
 """A lead that turns down the items of its list: they never stand without it."""
 _VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
+_VALUE_WORD = late(r"[^\W\d_]{3,}")
 _NUMBERED = late(
     rf"\b(?!{A_MONTH}\b)([^\W\d_]{{3,}}(?<!s)) #?(\d[\w.-]*)"
     r" (?:is|are|was|has|[^\W\d_]{2,}s|[^\W\d_]{3,}(?:t|ed))\b",
@@ -854,16 +880,23 @@ class Extraction:
 
     def _find_corrected(self, text: str) -> int:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
-        turn before with a common term, or a number in both; or an earlier one with two common terms."""
-        if not _replies_by("corrects", text) or text.endswith(_ASKS) or len(text.split()) > _LONGEST_ANSWER:
+        turn before with a common term, or a value in both; or an earlier one with two common terms.
+        If the agent has asked something, a bare "no, …" answers that."""
+        corrects = _replies_by("corrects", text)
+        overrules = _replies()["overrules"].match(text) if not self._question.endswith(_ASKS) else None
+        another = not self._question and _replies_by("picks another", text)
+        if not (corrects or overrules or another) or text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
             return 0
         said = terms(text)
+        rest = "" if corrects or not overrules else text[overrules.end() :]
+        gives_value = _has_value(text) and _length(rest) <= _LONGEST_VALUE
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
-            shared = len(said & found.terms)
-            near = found.order[0] == self._person_turn
-            if found.candidate.who == "person" and (
-                shared > 1 or (near and (shared or (found.subject and any(map(_VALUE.match, said)))))
-            ):
+            if found.candidate.who != "person":
+                continue
+            shared, near = len(said & found.terms), found.order[0] == self._person_turn
+            if near and (shared or another or (gives_value and _has_value(found.candidate.text))):
+                return key
+            if corrects and shared > 1:
                 return key
         return 0
 
@@ -872,7 +905,8 @@ class Extraction:
         earlier = self._pop(key).candidate
         self._drop(range(self._turns, self._turns + 1))
         weight = Score(max(REMARK.value, earlier.score), ("correction",))
-        self._insert(_answer(earlier.text, weight, turn, self._zone, leans=True), (self._turns, 0))
+        both = _answer(earlier.text, weight, turn, self._zone, leans=True)
+        self._insert(replace(both, kind=earlier.kind), (self._turns, 0))
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
         """The keys of the candidates that say the same, or give an earlier value of the same thing."""
@@ -941,6 +975,11 @@ def _differ_in_typo(one: str, other: str) -> bool:
     return found is not None and found.how == "sure"
 
 
+def _has_value(text: str) -> bool:
+    """Whether a text has a number, a day or a month."""
+    return any(map(str.isdigit, text)) or any(map(foreign_dates.is_name, _VALUE_WORD.findall(text)))
+
+
 def _subject_terms(text: str) -> frozenset[str]:
     if not any(map(str.isdigit, text)):
         return frozenset()
@@ -992,6 +1031,9 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
     """The sentences worth keeping, each with its neighbours that belong to it."""
     said = list(said)
     scores = [score(sentence, context) for sentence in said]
+    for n, (one, other) in enumerate(pairwise(said), start=1):
+        if context.person and one.block == other.block and _corrects_value(one, other):
+            scores[n] = max(CORRECTION, scores[n], key=lambda found: found.value)
     at = free = 0
     while at < len(said):
         start, at = at, at + 1
@@ -1024,6 +1066,15 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         free = at
         heaviest = max(scores[start:at], key=lambda one: one.value)
         yield said[start:at], heaviest
+
+
+def _corrects_value(one: Sentence, other: Sentence) -> bool:
+    """Whether a sentence gives another value than the one before, or in a few words what it should say."""
+    if not _replies_by("amends", other.text) or not _introduces_next(one):
+        return False
+    request = worth_cues()["request"].pattern.match(one.text.lower())
+    both = _has_value(one.text) and _has_value(other.text)
+    return both or (_replies_by("picks another", other.text) and not request)
 
 
 def _ends_in_rule(text: str) -> bool:
@@ -1059,17 +1110,16 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
     sentences, score = passage
     text, quote = _useful_lead(sentences[0]), ""
     for said in sentences:
-        joint = "" if not text else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
+        unspaced = text.endswith(("。", "！", "？"))
+        joint = "" if not text or unspaced else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
         text += joint + (said.with_speaker if context.person and not text else said.text)
         quote += (f" {said.marker} " if said.marker and quote else " " if quote else "") + said.quote
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
-    amended = (said.text for said in reversed(sentences) if _replies_by("amends", said.text))
-    dated = next((said for said in amended if any(map(_VALUE.match, terms(said)))), text)
     return Candidate(
         text=text,
         kind=_candidate_kind(score, context),
         who="person" if context.person else "assistant",
-        when=extract_by_model.when_in_text(dated, at.date()) if at else None,
+        when=_when([said.text for said in sentences], text, at.date()) if at else None,
         entities=names(text),
         tags=tuple(dict.fromkeys(_HASHTAG.findall(text))),
         quote=quote,
@@ -1078,6 +1128,12 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         score=score.value,
         reason=", ".join(score.cues),
     )
+
+
+def _when(said: Sequence[str], text: str, day: date | None) -> str | None:
+    """When the event of a text is, from the last of its sentences that corrects another, if any does."""
+    amended = (one for one in reversed(said) if _replies_by("amends", one))
+    return extract_by_model.when_in_text(next(filter(_has_value, amended), text), day)
 
 
 def _candidate_kind(found: Score, context: Context) -> CandidateKind:
@@ -1296,7 +1352,8 @@ def _to_fact(part: TextPart, text: str, quote: str, named: str = "") -> Fact:
     found = names(named or text)
     if part.speaker:
         text, found = f"{part.speaker}: {text}", tuple(dict.fromkeys((part.speaker, *found)))
-    when = extract_by_model.when_in_text(quote, part.at.date() if part.at else None)
+    said = [one.text for one in sentences(quote)]
+    when = _when(said, quote, part.at.date() if part.at else None)
     return Fact(text, entities=found, when=when, quotes=() if text == quote else (Quote(quote),))
 
 

@@ -60,6 +60,8 @@ capitalised."""
 
 LABELS = frozenset(_LISTS["labels"].split())
 """Words before a colon that are no speaker."""
+ABBREVIATIONS: Mapping[str, str] = _LISTS["abbreviations"]
+"""Abbreviations with a full stop that need not end a sentence, by what may follow them."""
 
 
 def names(text: str) -> tuple[str, ...]:
