@@ -25,7 +25,7 @@ from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, parse_query
 from ua_memory.recall.fusion import order_by_time
 from ua_memory.recall.readonly import latest
-from ua_memory.recall.search import search
+from ua_memory.recall.search import search, without_weak_hits
 from ua_memory.text import wording
 
 DAY = "memory/2026-11-21.md"
@@ -362,6 +362,63 @@ def test_another_number_is_another_thing(numbered: Index, query: str, found: boo
     answer = search(numbered, query)
     assert answer.answered == found, [(hit.score, hit.item.text) for hit in answer.hits[:3]]
     assert found or all(hit.score < 0.35 for hit in answer.hits)
+
+
+IDENTIFIERS = log(
+    "Error E1010 means that the disk is full.",
+    "Error E1011 means that the line is missing.",
+    "Error E1012 means that the pod is gone.",
+    *(f"Host web{n}prod runs kernel 6.{n}." for n in (1, 4, 5, 7, 8)),
+    "Customer 22cedafb reported the checkout bug.",
+    "The p95 latency of the checkout is 300 ms.",
+    "Davide has an iPhone 15.",
+    "Orders are stored in PostgreSQL 15.",
+    "The backups are in S3 in Frankfurt.",
+    "The cluster runs Kubernetes 1.29.",
+    "The build host has 16 GB of memory.",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("what about E1010?", "E1010"), ("E1012", "E1012"), ("what does E1019 mean", ""),
+        ("which kernel runs on web4prod", "web4prod"), ("which kernel runs on web9prod", ""),
+        ("error 1010", "E1010"), ("kernel of web_4_prod", "web4prod"),
+        ("22cedafb", "22cedafb"), ("22cedafb9", ""),
+        ("what is the p95 latency of the checkout", "p95"), ("what is the p99 latency of the checkout", ""),
+        ("iphone15", "iPhone"), ("who has an iPhone15", "iPhone"), ("iphone14", ""),
+        ("which orders are stored in postgres15", "PostgreSQL"),
+        ("where is s3", "S3"), ("what is in S4", ""), ("16GB of memory", "16 GB"),
+        ("what does the k8s cluster run", "Kubernetes"), ("compare E1010 with E1011", "E101"),
+    ],
+)  # fmt: skip
+def test_another_identifier_is_another_thing(identified: Index, query: str, first: str) -> None:
+    answer = search(identified, query)
+    assert answer.answered == bool(first), [(hit.score, hit.item.text) for hit in answer.hits[:3]]
+    assert not first or first in answer.hits[0].item.text
+
+
+@pytest.mark.parametrize(
+    "query", ["what about E1010?", "which kernel runs on web4prod", "what does E1019 mean"]
+)
+def test_a_prompt_is_told_nothing_of_other_identifiers(identified: Index, query: str) -> None:
+    found = [hit.item.text for hit in without_weak_hits(search(identified, query), query).hits]
+    assert found == [] if "1019" in query else len(found) == 1, found
+
+
+def test_an_identifier_may_stand_over_what_is_asked(tmp_path: Path, model: Embedder) -> None:
+    text = "# E1010\n\nIt means that the disk is full.\n\n# E1011\n\nIt means that a line is missing.\n"
+    with an_index(a_bank(tmp_path, {"memory/errors.md": text}), model) as index:
+        answer = search(index, "what does E1010 mean")
+        assert answer.answered and "disk" in answer.hits[0].item.text
+        assert not search(index, "what does E1013 mean").answered
+
+
+@pytest.fixture(scope="module")
+def identified(tmp_path_factory: pytest.TempPathFactory, model: Embedder) -> Iterator[Index]:
+    with an_index(a_bank(tmp_path_factory.mktemp("identified"), {DAY: IDENTIFIERS}), model) as index:
+        yield index
 
 
 @pytest.fixture(scope="module")

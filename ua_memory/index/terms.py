@@ -339,10 +339,10 @@ def completions(db: sqlite3.Connection, frequencies: Frequencies, prefix: str) -
 
 def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Iterable[str]) -> dict[str, str]:
     """{term that no item has: its correction, '' for a stop word}, without terms that have none. The first
-    `CORRECTED` terms are corrected, but not names of days and months or foreign stop words; `frequencies`
-    returns the number of items by term."""
+    `CORRECTED` terms are corrected, but not identifiers with digits, names of days and months or foreign stop
+    words; `frequencies` returns the number of items by term."""
     found: dict[str, str] = {}
-    for term in [term for term in unknown if is_correctable(term)][:CORRECTED]:
+    for term in [term for term in unknown if is_correctable(term) and not _digits(term)][:CORRECTED]:
         if _is_foreign(term):
             continue
         nearest = nearest_spellings(db, term)
@@ -380,6 +380,48 @@ def edit_distance(one: str, other: str, most: int) -> int:
 
 def _digits(word: str) -> str:
     return "".join(sign for sign in word if sign.isdigit())
+
+
+# -- identifiers with digits -------------------------------------------------------------------------------
+# `E1010` and `E1011` are two things, which a model hardly distinguishes, so they are compared as text.
+
+
+_WITH_DIGITS = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9_]*[0-9][A-Za-z0-9_]*")
+_AMOUNT = re.compile(r"[0-9_]+[A-Za-z]{0,3}|[0-9]+[hx][0-9]+")
+_RUN = re.compile(r"[A-Za-z]+|[0-9]+|#")
+LEAST_NAME = 3
+"""Letters of a name in an identifier, which a space may follow."""
+WORD_LENGTH, WORD_DIGITS = 5, 1
+"""The most characters and digits of a word such as `k8s` or `S3`, which an answer need not repeat."""
+
+
+def identifiers(query: str) -> list[str]:
+    """The words of a query with letters and digits, without amounts and ordinals (`16GB`, `2nd`, `15h30`)."""
+    return [word for word in _WITH_DIGITS.findall(query) if not _AMOUNT.fullmatch(word)]
+
+
+def is_about_another(text: str, wanted: Sequence[str]) -> bool:
+    """Whether a text is about something else than these identifiers: it has one of them with another number
+    (`p95` for `p99`), or none, and one is no short word."""
+    kinds = {word: re.sub("[0-9]+", "#", word.casefold()) for word in wanted}
+    found = {kind for word, kind in kinds.items() if has_identifier(text, word)}
+    if any(kind not in found and has_identifier(text, kind) for kind in kinds.values()):
+        return True
+    return not found and any(len(one) > WORD_LENGTH or len(_digits(one)) > WORD_DIGITS for one in wanted)
+
+
+def has_identifier(text: str, word: str) -> bool:
+    """Whether a text has an identifier, however its parts are joined: `iPhone 15` for `iphone15`. A name
+    before a number may be longer or shorter: `PostgreSQL 15` for `postgres15`. `#` is any number."""
+    runs = _RUN.findall(word)
+    parts = [run if run != "#" else "[0-9]+" for run in runs]
+    names = [run.isalpha() and len(run) >= LEAST_NAME for run in runs]
+    if names[0] and len(runs) == 2 and runs[1] != "#":
+        parts[0] = runs[0][:LEAST_NAME] + "[A-Za-z.]*"
+    for n in range(len(runs) - 1):
+        parts[n] += r"[\W_]{0,2}" if names[n] or names[n + 1] else "[-_]?"
+    before, after = ("[A-Za-z0-9]", "[A-Za-z0-9]") if len(runs) > 1 else ("[0-9]", "[0-9]")
+    return re.search(rf"(?<!{before}){''.join(parts)}(?!{after})", text, re.IGNORECASE) is not None
 
 
 # -- inflected forms ---------------------------------------------------------------------------------------

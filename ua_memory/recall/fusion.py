@@ -15,7 +15,7 @@ from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
-from ua_memory.index.terms import is_unspaced
+from ua_memory.index.terms import has_identifier, identifiers, is_about_another, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
@@ -260,6 +260,52 @@ def _penalized(one: Ranked) -> Ranked:
         return one
     score = round(max(one.score - UNTRUSTED_PENALTY, one.score / 2), 6)
     return one._replace(score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})
+
+
+# -- identifiers -------------------------------------------------------------------------------------------
+
+
+_NUMBER_WORD = re.compile(r"(?<![\w.,:/-])[0-9]{3,}(?![.,:/-]?\w)")
+
+
+def identified_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
+    """The candidates; those about another identifier than the query (`terms.is_about_another`) have a third
+    of their score, which is no answer. Those without a number of the query rank behind a good one with it.
+
+    Turns of conversations, whose subject may be in another turn, keep their scores, and so do linked items.
+    """
+    text, known = asked.text, {part for name in asked.named.aliases for part in name.split()}
+    for start, end in asked.window.spans if asked.window else ():
+        text = text[:start] + " " * (end - start) + text[end:]
+    wanted = [word for word in identifiers(text) if word.casefold() not in known]
+    numbers = _NUMBER_WORD.findall(text)
+    if not found or not (wanted or numbers):
+        return found
+    least, texts = SAME_TOPIC * found[0].score, {one.item.key: _identifying(one.item) for one in found}
+    exact = {key: any(has_identifier(each, n) for n in numbers) for key, each in texts.items()}
+    best = max((one.score for one in found if exact[one.item.key] and one.score >= least), default=2.0)
+
+    def score(one: Ranked) -> float:
+        if one.item.speaker or one.parts.get("linked"):
+            return one.score
+        if wanted and is_about_another(texts[one.item.key], wanted):
+            return one.score * OTHER_NUMBER
+        return one.score if exact[one.item.key] else min(one.score, best - 1e-6)
+
+    scored = [(one, round(min(score(one), one.score), 6)) for one in found]
+    changed = [
+        one._replace(score=now, parts={**one.parts, "other": round(now - one.score, 4)})
+        for one, now in scored
+    ]
+    return sorted(changed, key=lambda one: -one.score)
+
+
+def _identifying(item: IndexItem) -> str:
+    """The text in which an item's identifiers are searched for. A session's title is left out: it may be a
+    question."""
+    if item.record == SESSION:
+        return item.text
+    return "\n".join((item.text, item.heading, item.context, *item.tags, *item.entities))
 
 
 # -- recency of sessions -----------------------------------------------------------------------------------

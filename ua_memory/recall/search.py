@@ -47,6 +47,7 @@ from ua_memory.recall.fusion import (
     calibrated,
     days_first,
     find_without_model,
+    identified_first,
     in_file_order,
     likelihood,
     order_by_time,
@@ -579,6 +580,7 @@ def _reorder(
     """(the candidates in their final order, {key of a newer item: the older one it replaces}, notes): after
     the penalty for untrusted sources, the cross-encoder, dates, and replaced values."""
     found, notes = penalize_untrusted(dedupe.with_origin_of_proofs(index.words, found)), []
+    found = identified_first(found, one.asked)
     if index.cross is not None and text.strip():
         try:
             found = apply_cross_encoder(index.cross, clean(text), found)
