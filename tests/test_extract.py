@@ -230,6 +230,14 @@ HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station 
             "The boiler broke yesterday because of the frost.\n",
             [("Helen Price: The boiler broke yesterday because of the frost.", "2026-11-09")],
         ),
+        (
+            "[LINE] 大野さんとのトーク履歴\n保存日時：2026/11/20 10:00\n\n2026/11/10(火)\n"
+            "09:18\t私\t契約書は明日送ります。\n09:20\t大野\tお疲れ様です。\n"
+            "09:21\t大野が退出しました\n09:22\t大野\t請求額は33万円です。",
+            [("契約書は明日送ります。", "2026-11-11"), ("大野: 請求額は33万円です。", None)],
+        ),
+        ("Tue, 11/24/2026\n09:18 AM\tTom\tThe plumber comes tomorrow at 9",
+            [("Tom: The plumber comes tomorrow at 9", "2026-11-25")]),
         ("Gesendet: Dienstag, 10. November 2026 09:12\n\nWe decided yesterday to leave Heroku.",
             [("We decided yesterday to leave Heroku.", "2026-11-09")]),
         (
@@ -264,6 +272,15 @@ def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
     last = split_text(f"{head}{filler}\n\nThe boiler broke yesterday because of the frost.\n")[-1]
     facts = extract_without_model(last, TextContext(FRIDAY)).facts
     assert ("Helen: The boiler broke yesterday because of the frost.", "2026-11-09") in [
+        (fact.text, fact.when) for fact in facts
+    ]
+
+
+def test_a_later_chunk_of_a_chat_knows_the_day_of_its_messages() -> None:
+    filler = "\n".join(f"09:18\tTom\t{'It says no more than that. ' * 20}" for _ in range(12))
+    chunks = split_text(f"2026/11/10(火)\n{filler}\nThe boiler broke yesterday because of the frost.\n")
+    facts = extract_without_model(chunks[-1], TextContext(FRIDAY)).facts
+    assert len(chunks) > 1 and ("Tom: The boiler broke yesterday because of the frost.", "2026-11-09") in [
         (fact.text, fact.when) for fact in facts
     ]
 
@@ -370,6 +387,29 @@ def test_a_short_answer_in_a_chat_is_kept_with_the_question() -> None:
     assert "Café Grundmann" in facts[0].entities
     facts = _facts_of("User: Hi", "Assistant: Shall I restart the server on port 5432?", "User: yes")
     assert facts == []
+
+
+def test_an_answer_of_a_named_person_is_kept_with_the_question() -> None:
+    asked = ["Thiago: Has he paid invoice 0024?", "Thiago: Is the tax number the same?"]
+    said = ["Julia: Not yet, he pays on the 5th.", "Julia: No, it changed: it is now 45.678.901/0001-23."]
+    facts = _facts_of(asked[0], said[0], asked[1], said[1], "Julia: Please send invoice 25 on Friday.")
+    assert [fact.text for fact in facts] == [
+        f"{asked[0]} – {said[0]}", f"{asked[1]} – {said[1]}", "Julia: Please send invoice 25 on Friday.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Question: When does the shop open?\nAnswer: At 9 on Monday.",
+        "Host: When does the shop open?\nGuest: At 9 on Monday.",
+        "Julia: The shop opens at 9 on Monday.\nThiago: It closes at 6 on Sunday.",
+        "Thiago: When does the shop open?\nAI: At 9 on Monday.",
+        "Who has the key?\nWhere is the van?\nThiago: When does the shop open?\nJulia: At 9.\nOh no.",
+    ],
+)
+def test_what_no_person_asks_another_is_no_conversation(note: str) -> None:
+    assert text_form(note).stamps == ()
 
 
 @pytest.mark.parametrize(

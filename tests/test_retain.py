@@ -80,6 +80,30 @@ def test_a_sentence_goes_into_the_log_of_the_day(memory: Memory) -> None:
     assert memory.history.log(limit=1)[0].subject == f"retain: 1 fact into {DAY}"
 
 
+CHAT = (
+    "10/11/2026 09:32 - Tom: Tomorrow I pay invoice 31.\n11/11/2026 6:40 PM - Ann: The rent is 900 euros.\n"
+    "31/12/2026 10:00 - Ann: The deposit is 300 euros.\n"
+)
+
+
+def test_a_message_goes_into_the_log_of_its_day(memory: Memory) -> None:
+    done = memory.retain(CHAT)
+    assert [(one.place.path, one.when, one.heading.time) for one in done.facts] == [
+        ("memory/2026-11-10.md", "2026-11-11", "09:32"),
+        ("memory/2026-11-11.md", None, "18:40"),
+        (DAY, None, "12:00"),  # in a day to come nothing was said
+    ]
+    told = "User: The rent is 900 euros.\nAssistant: Is it due on the 5th?\nUser: On the 6th."
+    assert {one.place.path for one in memory.retain(told).facts} == {DAY}
+
+
+def test_a_message_in_a_document_has_its_day(memory: Memory) -> None:
+    found = memory.documents.preview([memory.documents.item(CHAT, document_id="chat")])[0].facts
+    done = memory.retain(CHAT, document_id="chat").facts
+    days = ["2026-11-11", "2026-11-11", None]
+    assert [one.when for one in found] == [one.when for one in done] == days
+
+
 def test_the_same_text_again_changes_nothing_and_asks_nobody(memory: Memory) -> None:
     memory.retain(SAID, model=Scripted([keep(fact(SAID))]))
     before = commits(memory)

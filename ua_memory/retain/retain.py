@@ -38,10 +38,12 @@ from ua_memory.retain.extract_by_model import (
     split_text,
 )
 from ua_memory.retain.queue import QueueEntry, TextItem, TextQueue
+from ua_memory.retain.subagent import one_line
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.wording import WHERE_SAID, counted
+from ua_memory.transcripts.messages import text_parts
 
 if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess
@@ -213,7 +215,7 @@ class Retainer:
                 draft.even_if_empty = True  # so that the text is not read again
                 for_model = self.model is not None and item.mode in ("concise", "custom")
                 if known is None:
-                    done = self._write_to_log(draft, item, extracted, for_model)
+                    done = self._write_to_log(draft, item, chunks, extracted, for_model)
                 else:
                     done = self._write_to_document(draft, item, known, chunks, extracted, for_model)
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
@@ -227,27 +229,32 @@ class Retainer:
         )  # fmt: skip
 
     def _write_to_log(
-        self, draft: Draft, item: TextItem, extracted: Mapping[str, ExtractedChunk], for_model: bool
-    ) -> RetainResult:
-        at, heading = item.at.astimezone(self.store.now().tzinfo), _heading_origin(item.origin, for_model)
+        self, draft: Draft, item: TextItem, chunks: Sequence[Chunk], extracted: Mapping[str, ExtractedChunk],
+        for_model: bool,
+    ) -> RetainResult:  # fmt: skip
+        at, heading = self.context_of(item).at, _heading_origin(item.origin, for_model)
         where = (*item.said_in, *item.metadata)
         said = Provenance(at, item.client or "retain", heading, item.session or None, where)
         equal, new, again, notes = self.lookup(), list[Fact](), list[Fact](), list[str]()
-        for one in extracted.values():
+        times = {chunk.name: MessageTimes(chunk, at, self.store.now()) for chunk in chunks}
+        for name, one in extracted.items():
             placed: dict[int, Fact] = {}
             for n, fact in enumerate(one.facts):
                 cause = placed.get(one.causes.get(n, -1))
                 cause_path = cause.place.path if cause else ""
                 fact = with_cause(draft, _with_origin(fact, item.origin, said.origin), cause, cause_path)
                 try:
-                    placed[n], seen = knowledge_facts.add(draft, fact, said, equal)
+                    sent = replace(said, at=times[name].of(fact) or at)
+                    placed[n], seen = knowledge_facts.add(draft, fact, sent, equal)
                 except (Usage, TooLarge) as error:
                     notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
                     continue
                 (again if seen else new).append(placed[n])
         draft.trailers[TEXT_TRAILER] = [self._hash(item)]
-        path = next((fact.place.path for fact in (*new, *again)), "")
-        draft.subject = f"retain: {_summary(new, again)}{f' into {path}' if path else ''}"
+        paths = list(dict.fromkeys(fact.place.path for fact in (*new, *again)))
+        path = paths[0] if paths else ""
+        into = f" into {path if len(paths) == 1 else counted(len(paths), 'log')}" if paths else ""
+        draft.subject = f"retain: {_summary(new, again)}{into}"
         return RetainResult(item, path, facts=tuple(new), seen_again=tuple(again), notes=tuple(notes))
 
     def _write_to_document(
@@ -256,10 +263,12 @@ class Retainer:
     ) -> RetainResult:  # fmt: skip
         heading = _heading_origin(item.origin, for_model)
         said = Provenance(self.store.now(), item.client or "retain", heading, None)
-        own = {
-            name: replace(one, facts=tuple(_with_origin(fact, item.origin, heading) for fact in one.facts))
-            for name, one in extracted.items()
-        }
+        own, at = dict[str, ExtractedChunk](), self.context_of(item).at
+        for chunk in chunks:
+            if one := extracted.get(chunk.name):
+                times = MessageTimes(chunk, at, self.store.now())
+                facts = (_with_origin(times.dated(fact), item.origin, heading) for fact in one.facts)
+                own[chunk.name] = replace(one, facts=tuple(facts))
         done = documents.put(self.store, draft, known, item, said.heading, chunks, own)
         gone = f", {len(done.removed)} gone" if done.removed else ""
         draft.subject = f"retain: {_summary(done.added)}{gone} in {known.path}"
@@ -295,6 +304,25 @@ def _read_state(
     known = documents.find(store, item.document_id) if item.document_id else None
     known_chunks = () if known is None or item.redo or known.mode != item.mode else known.chunks
     return known, chunks, [chunk for chunk in chunks if chunk.name not in known_chunks]
+
+
+class MessageTimes:
+    """When the messages of a chunk of a chat or a mail were sent; `written` is when the text was."""
+
+    def __init__(self, chunk: Chunk, written: datetime, now: datetime) -> None:
+        parts = text_parts(chunk.above + chunk.text, written, chunk.form) if chunk.form.stamps else ()
+        sent = ((one_line(part.text), part.at) for part in parts if part.at and part.at != written)
+        self._parts = [(text, at) for text, at in sent if at <= max(now, written)]
+
+    def of(self, fact: Fact) -> datetime | None:
+        """When a fact was said, None if no message with its words has a day."""
+        quote = one_line(fact.quotes[0].text if fact.quotes else fact.text)
+        return next((at for text, at in self._parts if quote in text), None)
+
+    def dated(self, fact: Fact) -> Fact:
+        """The fact, with the day of its message unless it names another: a document has no day of its own."""
+        at = self.of(fact)
+        return replace(fact, when=f"{at:%Y-%m-%d}") if at and not fact.when else fact
 
 
 def _heading_origin(origin: Origin, modelled: bool) -> Origin:
@@ -335,8 +363,11 @@ def preview_text(
     store: Store, brief: TextContext, item: TextItem, model: Endpoint | Model | None
 ) -> RetainPreview:
     """The preview of one text; costs are rounded up."""
-    _, chunks, todo = _read_state(store, item)
-    facts = tuple(fact for chunk in todo for fact in extract_without_model(chunk, brief).facts)
+    known, chunks, todo = _read_state(store, item)
+    facts = tuple(
+        MessageTimes(chunk, brief.at, store.now()).dated(fact) if known else fact
+        for chunk in todo for fact in extract_without_model(chunk, brief).facts
+    )  # fmt: skip
     asks = model is not None and item.mode != "chunks" and bool(todo)
     cost = _estimate([chunk.text for chunk in todo], brief, model) if asks and model else None
     return RetainPreview(item, len(chunks), len(todo), facts, cost)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
+from itertools import pairwise
 
 from ua_memory.text import calendar, foreign_dates
+from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon
 from ua_memory.text.noise import assistant_text, is_summary, typed_text
 from ua_memory.transcripts.format import (
     CHUNK,
@@ -134,7 +136,7 @@ _AGENT = (
     r"assistante?|assistent(?:e|in)?|asistente?|asystent|ассистент|асистент|アシスタント|助手|어시스턴트"
     r"|claude(?: code)?|(?:o )?chatgpt|gpt[\w.-]*|codex|gemini|copilot|clawd(?:bot)?"
 )
-_PERSON = rf"{_USER}|you|me|person|ich|du|moi|io|yo|eu|você|ik"
+_PERSON = rf"{_USER}|you|me|person|ich|du|moi|io|yo|eu|você|ik|私|我"
 _ASSISTANT = rf"{_AGENT}|agente?|ai|ia|ki|model|bot"
 _SAID = " said| hat gesagt| a dit| dijo| disse| ha detto| zei"
 _YOU_SAID = "du hast gesagt|vous avez dit|dijiste|você disse|hai detto|je zei"
@@ -175,8 +177,9 @@ def speaker(line: str) -> tuple[Role | None, str] | None:
     return None, rest
 
 
-_CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?P<half>[\s\u202f]?[ap]\.?m\.?)?"
+_CLOCK = r"(?P<clock>\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?P<half>[\s\u202f]?[ap]\.?m\.?)?)"
 _NUMBERS = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4}"
+_TIME = re.compile(r"(\d{1,2})[:.](\d\d)(?:[:.]\d\d)?(?:[\s\u202f]?([ap])\.?m)?", re.IGNORECASE)
 _SHORT_NAME = r"(?P<name>[^:\s]{1,40}(?: [^:\s]{1,40}){0,2})"
 _WHATSAPP = (
     # as exported by an iPhone and by Android; a line without a name is a notice
@@ -187,6 +190,13 @@ _SLACK = (  # a line of its own
     re.compile(rf"\u200e?(?P<name>[^\W\d_]\S*(?: [^\W\d_]\S*){{0,3}})  +\[?{_CLOCK}\]?\s*$", re.IGNORECASE),
     re.compile(r"\u200e?(?P<name>[A-ZÀ-Þ]\S*(?: [A-ZÀ-Þ]\S*){1,3}) \d{1,2}:\d\d [AP]M\s*$"),
 )
+_LINE = (  # title, a line for each day, and messages, whose time is of that day
+    re.compile(r"\[LINE\] .*$"),
+    re.compile(rf"(?:\w{{2,9}}, )?(?P<day>{_NUMBERS})(?:\s?\(\w+\)| \w+)?\s*$"),
+    re.compile(r"(?P<time>\d{1,2}:\d\d(?: [AP]M)?)\t(?:(?P<name>[^\t\n]{1,40})(?:\t|$))?"),
+)
+_NAME = r"(?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}"
+_NAME_LABEL = r"[*_]*(?P<name>{0}):[*_]* (?=\S)"
 _MAIL = (
     re.compile(
         r"\u200e?(?:From|Von|De|Da): *\"?(?P<name>[^\"<\n]{0,80}?)\"? *<?(?P<mail>[\w.+-]+@[\w.-]+)>?\s*$"
@@ -213,7 +223,7 @@ class TextPart:
 
 def text_parts(text: str, at: datetime, form: TextForm) -> Iterator[TextPart]:
     """A text, written at a time, as parts by speaker and time: exports of chats, mails, pasted conversations
-    with an agent. Any other text is one part."""
+    with an agent or between named people. Any other text is one part."""
     current, lines = TextPart("person", at), list[str]()
     for _, part, starts, line in _lines_by_part(enumerate(text.splitlines(keepends=True)), form, current):
         if starts:
@@ -268,7 +278,8 @@ ONE_AUTHOR = TextForm()
 def text_form(text: str) -> TextForm:
     """Detect the form of a text. A note may have a single line as in a chat, so a chat or mail must begin
     with a stamp, half of a chat's stamps must have a name, and in Slack's form, which is the least distinct,
-    a name must occur twice. A conversation with an agent begins with a label, and has both sides."""
+    a name must occur twice. A conversation with an agent begins with a label, and has both sides; in one
+    between named people somebody is asked something."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(("# ", "---"))), "")
     labels, stamps = False, tuple[re.Pattern[str], ...]()
@@ -280,13 +291,30 @@ def text_form(text: str) -> TextForm:
         stamps += _WHATSAPP
     if begins(_SLACK) and len(names := _stamp_names(lines, _SLACK)) > len(set(names)):
         stamps += _SLACK
+    if begins(_LINE[:2]) and _stamp_names(lines, _LINE[2:]):
+        stamps += _LINE
     if begins(_MAIL):
         stamps += _MAIL
     if speaker(first):
         said = [(who[0], re.split("[:：]", line)[0]) for line in lines if (who := speaker(line))]
         both = {"person", "assistant"} <= {role for role, _ in said}
         labels = both and (len(said) > 2 or all(_SURE_LABEL.fullmatch(label) for _, label in said))
-    return TextForm(labels, stamps)
+    return TextForm(labels, stamps or (() if labels else _name_labels(lines)))
+
+
+def _name_labels(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """The labels of a conversation between named people: most lines begin with one, and one person asks
+    another. None if a label is no person's, or if all are English words."""
+    label = re.compile(_NAME_LABEL.format(_NAME))
+    said = [(found["name"], line.rstrip()) for line in lines if (found := label.match(line))]
+    names = dict.fromkeys(name for name, _ in said)
+    asked = any(one != other and line.endswith(("?", "？")) for (one, line), (other, _) in pairwise(said))
+    if not asked or 2 * len(said) < len(lines) or all(in_lexicon(name.split()[0]) for name in names):
+        return ()
+    roles = {who[0] for name in names if (who := speaker(f"{name}:"))}
+    if roles - {"person"} or any(name in NO_NAMES or name.casefold() in LABELS for name in names):
+        return ()
+    return (re.compile(_NAME_LABEL.format("|".join(map(re.escape, names)))),)
 
 
 def _stamp_names(lines: Iterable[str], forms: Iterable[re.Pattern[str]]) -> list[str]:
@@ -310,14 +338,31 @@ def stamped_part(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) 
     name = (has.get("name") or has.get("mail") or "").strip()
     name = "" if speaker(f"{name}:") else name
     head = found[0] if has.get("day") else before.head + line
+    if has.get("time"):
+        head = f"{before.at:%Y/%m/%d}\n{found[0]}" if before.at else found[0]
     if date := has.get("date"):
         return replace(before, at=_mail_day(date, before.at), text="", head=head)
     if has.get("mail"):
         return replace(before, role="person", speaker=name, text="", head=head)
-    day = _stamp_day(has["day"], bool(has["half"])) if has.get("day") else None
-    at = datetime.combine(day, time(12), before.at.tzinfo if before.at else UTC) if day else None
-    role: Role | None = "person" if has["name"] else None
-    return TextPart(role, at, name, line[found.end() :].lstrip() or "\n", f"{head.rstrip()}\n")
+    role: Role | None = "person" if has.get("name") else None
+    said = line[found.end() :].lstrip() or "\n"
+    if not {"day", "clock", "time"} & has.keys():  # a name alone
+        return replace(before, role=role, speaker=name, text=said)
+    day = _stamp_day(has["day"] or "", bool(has.get("half"))) if "day" in has else None
+    day = before.at.date() if has.get("time") and before.at else day
+    at = _moment(day, has.get("clock") or has.get("time") or "", before.at)
+    return TextPart(role, at, name, said, f"{head.rstrip()}\n")
+
+
+def _moment(day: date | None, clock: str, near: datetime | None) -> datetime | None:
+    """A day at the time that a text names, at noon if it names none; None without a day."""
+    at, found = time(12), _TIME.search(clock)
+    with suppress(ValueError):
+        if found and found[3]:
+            at = time(int(found[1]) % 12 + 12 * (found[3] in "pP"), int(found[2]))
+        elif found:
+            at = time(int(found[1]), int(found[2]))
+    return datetime.combine(day, at, near.tzinfo if near else UTC) if day else None
 
 
 def _stamp_day(numbers: str, half: bool) -> date | None:
@@ -339,7 +384,7 @@ def _mail_day(text: str, near: datetime | None) -> datetime | None:
     spans = [span for span in calendar.spans(text, date(2000, 1, 1)) if span.is_day]
     foreign = [date(*each[:3]) for each in foreign_dates.days_of_months(text) if each[0]]
     day = spans[0].start if spans else foreign[0] if foreign else None
-    return datetime.combine(day, time(12), near.tzinfo if near else UTC) if day else None
+    return _moment(day, text.replace(".", " "), near)
 
 
 def is_conversation(head: str) -> bool:

@@ -41,10 +41,7 @@ def show_flush(screen: Screen, one: FlushedSession) -> None:
     session = f" session {one.session[:ID_LENGTH]}" if one.session else ""
     what = f"{count(one.turns, 'turn')} of {one.client}{session}"
     screen.line(f"{what}: {_flush_counts(one)} (", commit_label(one.revision), ")")
-    for path, facts in groupby(one.facts, key=lambda fact: fact.place.path):
-        screen.heading((path, "path"))
-        for fact in facts:
-            _show_added_fact(screen, fact)
+    _show_added_facts(screen, one.facts)
     for fact in one.reworded:
         screen.item([("  ~ ", "warn")], fact.text, id_label(fact.id))
         screen.item([("    ", "faint")], (f"was: {fact.was[0].text}", "faint"))
@@ -98,6 +95,13 @@ def _show_added_fact(screen: Screen, fact: Fact) -> None:
 
 
 NOT_SAVED = "Proposed by {}, and not saved as proposed:"
+
+
+def _show_added_facts(screen: Screen, found: Sequence[Fact]) -> None:
+    for path, facts in groupby(found, key=lambda fact: fact.place.path):
+        screen.heading((path, "path"))
+        for fact in facts:
+            _show_added_fact(screen, fact)
 
 
 def show_unread_sessions(screen: Screen, sessions: int, turns: int, cost: Estimate | None) -> None:
@@ -199,10 +203,7 @@ def _show_text(screen: Screen, one: RetainResult) -> None:
         screen.line(f"{name}: {_retain_counts(one)} (", label, ")")
     if not (one.facts or one.seen_again or one.removed or one.repeated or one.by) and one.read:
         screen.note("without a model no sentence was selected; to keep it as it is: --mode chunks")
-    if one.facts:
-        screen.heading((one.path, "path"))
-    for fact in one.facts:
-        _show_added_fact(screen, fact)
+    _show_added_facts(screen, one.facts)
     for fact in one.removed:
         screen.item([("  - ", "removed")], fact.text, id_label(fact.id))
     screen.refused(one.refused, NOT_SAVED.format(one.by))
