@@ -705,12 +705,12 @@ def _language_scores(words: frozenset[str]) -> dict[str, int]:
     return scores
 
 
-def likely_languages(words: frozenset[str]) -> tuple[str, ...]:
-    """The languages, English too, whose stop words a query has most of; () if it has none."""
+def likely_languages(words: frozenset[str], least: int = 1) -> tuple[str, ...]:
+    """The languages, English too, whose stop words a query has most of, at least the weight `least`."""
     scores = {"english": 0, **_language_scores(words)}
     scores["english"] += len(words & STOP_WORDS) * WEAK
     most = max(scores.values())
-    return tuple(language for language, score in scores.items() if score == most) if most else ()
+    return tuple(language for language, score in scores.items() if score == most) if most >= least else ()
 
 
 def is_english(text: str) -> bool:
@@ -723,11 +723,11 @@ def is_english(text: str) -> bool:
 
 
 def stop_words(words: Iterable[str]) -> frozenset[str]:
-    """The stop words of English and of the languages that a query with these words may be in."""
-    found = set(STOP_WORDS)
-    for language in guess_languages(frozenset(words)):
-        found |= _stop_words_of(language)
-    return frozenset(found)
+    """The stop words of English and of the languages that a query with these words may be in: one that has
+    two of its stop words, and no fewer than of others, or as `guess_languages`."""
+    own = frozenset(words)
+    likely = guess_languages(own) or likely_languages(own, 2)
+    return STOP_WORDS.union(*map(_stop_words_of, likely if "english" not in likely else ()))
 
 
 def all_stop_words() -> frozenset[str]:
