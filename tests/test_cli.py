@@ -880,6 +880,14 @@ def test_dates_as_people_say_them() -> None:
         ("先月", True, "2026-10-31"),
         ("3週間前", False, "2026-10-26"),
         ("２０２６", False, "2026-01-01"),
+        ("la settimana scorsa", True, "2026-11-15"),
+        ("ontem", False, "2026-11-20"),
+        ("sexta", False, "2026-11-20"),
+        ("25 gennaio 2027", False, "2027-01-25"),
+        ("おととい", False, "2026-11-19"),
+        ("先々週", False, "2026-11-02"),
+        ("4 December", False, "2025-12-04"),
+        ("3.12.", False, "2025-12-03"),
     ],
 )
 def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None:
@@ -896,7 +904,26 @@ def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None
         ("morgen um 10 Uhr", "2026-11-22T10:00"),
         ("demain à 10h30", "2026-11-22T10:30"),
         ("明日14時", "2026-11-22T14:00"),
-        ("May 5", "2026-05-05"),
+        ("domani alle 16", "2026-11-22T16:00"),
+        ("amanhã às 10h", "2026-11-22T10:00"),
+        ("morgen om 10 uur", "2026-11-22T10:00"),
+        ("3 março", "2027-03-03"),
+        ("3.12. um 10 Uhr", "2026-12-03T10:00"),
+        ("4 December", "2026-12-04"),
+        ("4. Dezember", "2026-12-04"),
+        ("12 décembre", "2026-12-12"),
+        ("12月4日", "2026-12-04"),
+        ("1 November", "2026-11-01"),
+        ("22 May", "2027-05-22"),
+        ("20 June 2025", "2025-06-20"),
+        ("Christmas", "2026-12-25"),
+        ("3 to 9 December", "2026-12-03/2026-12-09"),
+        ("May", "2026-05"),
+        ("Saturday", "2026-11-21"),
+        ("Tuesday", "2026-11-24"),
+        ("Wednesday", "2026-11-18"),
+        ("last Saturday", "2026-11-14"),
+        ("next Saturday", "2026-11-28"),
         ("last week", "2026-11-09/2026-11-15"),
         ("2w", "2026-11-07"),
         ("15:00", "2026-11-21T15:00"),
@@ -908,7 +935,20 @@ def test_a_day_with_its_time(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "2026-13", "2026-02-30", "lunch tomorrow", "tomorow", "before May", "99999999 years ago"]
+    "text",
+    [
+        "",
+        "2026-13",
+        "2026-02-30",
+        "lunch tomorrow",
+        "tomorow",
+        "before May",
+        "99999999 years ago",
+        "sette",
+        "3.12",
+        "set",
+        "a segunda parte",
+    ],
 )
 def test_dates_that_are_none(text: str) -> None:
     with pytest.raises(Usage):

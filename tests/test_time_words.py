@@ -14,6 +14,7 @@ from babel import Locale
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ua_memory.recall import arms
 from ua_memory.text import dates
 from ua_memory.text import foreign_dates as foreign
 
@@ -37,7 +38,8 @@ def window(text: str, on: date = TODAY) -> tuple[str | None, str | None]:
 def test_the_table_is_read() -> None:
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^#|\Z)", DOC, re.M | re.S))
     rows = {name: len(ROW.findall(body)) for name, body in sections.items()}
-    languages = ("German", "French", "Spanish", "Russian", "Ukrainian", "Chinese")
+    languages = tuple(re.findall(r"^## (.+)", DOC.partition("# Other languages")[2], re.M))
+    assert len(languages) == 10
     assert (
         sum(rows.values())
         == len(ROWS)
@@ -364,6 +366,14 @@ def test_months_and_weekdays_are_those_of_cldr() -> None:
                 assert [language.names.get(name.lower().replace("ʼ", "'")) for name in said] == list(english)
 
 
+def test_a_query_with_a_date_word_in_plain_letters_is_looked_at() -> None:
+    english = {"april", "august", "september", "november", "december", "winter", "week", "weekend", "tag"}
+    names = {
+        name for language in foreign.languages() for name in language.names if re.fullmatch("[a-z]+", name)
+    }
+    assert names - english <= dates._MAYBE_FOREIGN and not english & dates._MAYBE_FOREIGN
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -397,3 +407,24 @@ def test_months_and_weekdays_are_those_of_cldr() -> None:
 )
 def test_counts_in_other_languages(text: str, expected: tuple[str | None, str | None]) -> None:
     assert window(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("cosa ho fatto la settimana scorsa?", True),
+        ("che cosa è successo ieri?", True),
+        ("o que eu fiz ontem?", True),
+        ("o que aconteceu em março?", True),
+        ("wat heb ik gisteren gedaan?", True),
+        ("wat is er vorige week gebeurd?", True),
+        ("qu'est-ce que j'ai fait la semaine dernière ?", True),
+        ("おととい何をした？", True),
+        ("o que a Ana fez ontem?", False),
+        ("cosa ha fatto Ada ieri?", False),
+        ("wat zei Anna gisteren?", False),
+    ],
+)
+def test_a_question_that_is_only_a_time(text: str, only: bool) -> None:
+    found = read(text)
+    assert found and arms.is_generic(text, found.at, foreign=found.foreign) == only

@@ -384,7 +384,7 @@ def parse_moment(text: str | None, now: datetime) -> datetime:
         raise Usage(f"{text!r} is not a valid time", where="--now", hint=hint) from error
 
 
-DATES = "2026-11-21, 2026-11, 30d, yesterday, last week or May"
+DATES = "2026-11-21, 2026-11, 30d, yesterday, last week, ieri or amanhã"
 """Examples of what `parse_day` reads, for help and errors."""
 
 

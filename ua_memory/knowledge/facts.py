@@ -235,7 +235,8 @@ def _check_fact(fact: Fact) -> Fact:
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
         raise Usage(f"{fact.kind!r} is not a kind of fact", hint="use world, experience or preference")
     if fact.when is not None and not fields.is_time(fact.when):
-        raise Usage(f"{fact.when!r} is not a valid date", hint="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
+        hint = "use 2026-11-21, 2026-11-21T14:32, 2026-11, or words: tomorrow, last week, 3 May, ieri"
+        raise Usage(f"{fact.when!r} is not a valid date", hint=hint)
     tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
     for tag in tags:
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):

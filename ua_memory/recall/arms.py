@@ -189,16 +189,20 @@ _GENERIC = """
 all anything did done else everything going happen happened happening happens new news recall remember said
 show something talk talked talking tell work worked working ll m re s t ve
 """
-_FOREIGN_GENERIC = tuple(
-    "passier gescheh gemacht pasó pasado hice hizo hicimos hecho passé fait".split()  # noqa: SIM905
-)
+_FOREIGN_GENERIC = (
+    "passier", "gescheh", "gemacht", "pasó", "pasado", "hice", "hizo", "hicimos", "hecho", "passé", "fait",
+    "fatto", "fatta", "successo", "accadut", "cosa", "fiz", "fez", "houve", "acontec", "gedaan", "gebeur",
+    "deed", "deden",
+)  # fmt: skip
 """Prefixes of words in other languages that ask what happened."""
+_FOREIGN_PRONOUNS = {"j", "ai", "qu", "c", "cos", "eu"}
 _ASKS_FOR_NOTES = re.compile(
     r"\W*(?:what (?:did|have|had) (?:i|we) (?:write|written|note|noted|log|logged|jot|jotted)(?: down)?"
     r"|what (?:was|were|have|had) (?:i|we) (?:been )?up to"
     r"|(?:show |list )?(?:me )?(?:all )?(?:my |the |our )?(?:notes|entries) (?:of|from)"
     r"|was (?:habe ich|haben wir)\W+(?:am |im )?\W*(?:geschrieben|notiert)"
-    r"|qué (?:escribí|anoté|apunté|escribimos)|qu['’](?:ai-je|est-ce que j['’]ai) (?:écrit|noté))"
+    r"|qué (?:escribí|anoté|apunté|escribimos)|qu['’](?:ai-je|est-ce que j['’]ai) (?:écrit|noté)"
+    r"|[はにも]?何を(?:した|しました)か?)"
     r"\W*(?:on|in|during|at|between|el|en|le|am|im)?\W*",
     re.IGNORECASE,
 )
@@ -328,7 +332,7 @@ def is_generic(text: str, spans: Iterable[tuple[int, int]], *, foreign: bool = F
     words = [word.casefold() for word in _WORD.findall(text)]
     if not foreign:
         return GENERIC_WORDS.issuperset(words)
-    known = GENERIC_WORDS | all_stop_words()
+    known = GENERIC_WORDS | all_stop_words() | _FOREIGN_PRONOUNS
     return all(word in known or word.startswith(_FOREIGN_GENERIC) for word in words)
 
 

@@ -70,8 +70,15 @@ _SIZES = {
 }
 
 
+class _NearestText(DateText):
+    """A text in which a day without a year is the nearest one."""
+
+
 def resolve(text: DateText, time: Time) -> DateSpan:
-    """A time as a date range. A recurring date becomes its latest occurrence that has begun."""
+    """A time as a date range. A recurring date becomes the latest that has begun, or the nearest."""
+    if isinstance(time, Cycle) and isinstance(text, _NearestText) and time.grain == "day":
+        near = time.occurrences_near(text.today)
+        return min(near, key=lambda each: abs(each.bounds()[0] - text.today - timedelta(hours=1)))
     return time.latest(text.today) if isinstance(time, Cycle) else time
 
 
@@ -369,7 +376,7 @@ def _make_range(text: DateText, left: Time, right: Time) -> DateSpan:
             start = first_day(left)
             settled = next(each for each in right.occurrences_near(start) if each.bounds()[0] >= start)
         else:
-            settled = right.latest(text.today)
+            settled = resolve(text, right)
     else:
         settled = right
     begin = first_day(settled)
@@ -693,15 +700,8 @@ def has_happened(text: str) -> bool:
 _MONTH_FIRST = word_tuple(TIME_WORDS["month_first"])
 """Zones, or their beginnings, where 3/5/2026 is the fifth of March."""
 
-_MAYBE_FOREIGN = late(
-    r"\b(?:gestern|vorgestern|heute|morgen|anoche|\w*woche\w*|\w*monat\w*|jahr\w*|januar|februar|mai|juni|juli|oktober|dezember"
-    r"|\w+tag|tagen?|mittwoch|sommer|herbst|weihnachten|im|am|seit|hier|demain|janvier|mars|avril|juin|juillet"
-    r"|aout|septembre|octobre|novembre|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|semaines?|mois|jours?"
-    r"|ans?|printemps|hiver|automne|ayer|anteayer|hoy|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
-    r"|septiembre|octubre|noviembre|diciembre|week-end|ostern|lunes|martes|jueves|viernes|sabado|domingo|semanas?|mes|meses"
-    r"|anfang|mitte|ende|seit|vor|nach|bis|zwischen|im|en|avant|entre|depuis|desde|hasta|antes|principios|mediados|finales|hace|verano|primavera|invierno|navidad|dias?|trimestre|quartal)\b",
-    re.IGNORECASE,
-)
+_PLAIN_WORD = late("week-end|[a-z]+")
+_MAYBE_FOREIGN = frozenset(TIME_WORDS["foreign"].split())
 """Date words of other languages in plain letters: the gate for a query in ASCII."""
 
 _FIRST_WORDS = frozenset(word_tuple(TIME_WORDS["begin"]))
@@ -763,13 +763,13 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     return Reading(ends[0], ends[1], at, order, foreign)
 
 
-def parse_days(text: str, now: datetime) -> tuple[date | None, date | None]:
+def parse_days(text: str, now: datetime, *, nearest: bool = False) -> tuple[date | None, date | None]:
     """(first, last) day of a text that is only a date, such as an option's value; None is open. "May",
     "last week", "in two days", "2 weeks ago", "hier".
 
     A word that could be something else in a sentence is a date here. Without a year the latest that has begun
-    is meant. `30d` and `2w` are so many days or weeks ago. ValueError for a text that is no date or more than
-    a date.
+    is meant, or of days the `nearest`. `30d` and `2w` are so many days or weeks ago. ValueError for a text
+    that is no date or more than a date.
     """
     word = " ".join(text.split())[:LONGEST]
     if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII | re.IGNORECASE):
@@ -777,12 +777,13 @@ def parse_days(text: str, now: datetime) -> tuple[date | None, date | None]:
         return day, day
     zone = now.tzinfo
     plain = word.removeprefix("in ")
+    kind = _NearestText if nearest else DateText
     forms = (plain, f"this {plain}", f"{plain} from now" if plain != word else f"{plain} ago")
-    found = [_find_phrases(DateText.of(form, now, zone, _is_month_first(zone))) for form in forms]
-    read_as = [*zip(forms, found, strict=True), (word, _find_foreign(word, now, zone))]
+    found = [_find_phrases(kind.of(form, now, zone, _is_month_first(zone))) for form in forms]
+    read_as = [*zip(forms, found, strict=True), (word, _find_foreign(word, now, zone, kind))]
     for code in (each.code for each in languages()):
         form = " ".join(piece[0] for piece in translated(word, code))
-        read_as.append((form, _find_phrases(DateText.of(form, now, zone, False))))
+        read_as.append((form, _find_phrases(kind.of(form, now, zone, False))))
     for form, spans in read_as:
         left = [re.findall(r"\w+", form[:at] + form[to:]) for _, (at, to) in spans]
         if len(left) == 1 and {"on", "in", "the"}.issuperset(left[0]):
@@ -841,7 +842,7 @@ def _valid_day(year: str, month: str, day: str) -> str | None:
 
 _CLOCK = late(
     r"(?P<at>\b(?:at|a\s+las?|um|gegen|à|vers|às|om|alle(?:\s+ore)?)\s+|の)?(?<![\d.:-])(?P<hour>[01]?\d|2[0-3])"
-    r"(?:[:h時](?P<minute>[0-5]\d))?\s*(?P<unit>uhr|h|heures?|hs|時|(?P<half>[ap])\.?m\b)?(?![\w:-])",
+    r"(?:[:h時](?P<minute>[0-5]\d))?\s*(?P<unit>uhr|uur|h|heures?|hs|時|(?P<half>[ap])\.?m\b)?(?![\w:-])",
     re.IGNORECASE,
 )
 
@@ -849,13 +850,13 @@ _CLOCK = late(
 def parse_when(text: str, now: datetime) -> str:
     """The days of a text in the format of a fact's `when:`: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
     at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
-    ValueError."""
+    A day without a year is the nearest. ValueError."""
     for word, clock_time in (("noon", "12:00"), ("midnight", "00:00")):
         text = re.sub(rf"\b(?:at )?(?:12(?::00)? )?{word}\b", clock_time, text, flags=re.IGNORECASE)
     found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]
     clock = found[-1] if found else None
     rest = text[: clock.start()] + text[clock.end() :] if clock else text
-    first, last = parse_days(rest.strip() or ("today" if clock else ""), now)
+    first, last = parse_days(rest.strip() or ("today" if clock else ""), now, nearest=True)
     if first is None or last is None or (clock and first != last) or re.search(r"\d:\d", rest):
         raise ValueError(text)
     if clock:
@@ -885,9 +886,11 @@ def _find_phrases(text: DateText) -> list[tuple[DateSpan, tuple[int, int]]]:
     return found
 
 
-def _find_foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[DateSpan, tuple[int, int]]]:
+def _find_foreign(
+    text: str, now: datetime, zone: tzinfo | None, kind: type[DateText] = DateText
+) -> list[tuple[DateSpan, tuple[int, int]]]:
     """As `_find_phrases`, for translated date words of another language. Places are those in `text`."""
-    if text.isascii() and not _MAYBE_FOREIGN.search(text):
+    if text.isascii() and _MAYBE_FOREIGN.isdisjoint(_PLAIN_WORD.findall(text.lower())):
         return []
     code = language(text)
     if code is None:
@@ -897,7 +900,7 @@ def _find_foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[D
         marks.append((len(english), len(english) + len(word), at, to))
         english += f"{word} "
     found = []
-    for stretch, (begin, end) in _find_phrases(DateText.of(english, now, zone, False)):
+    for stretch, (begin, end) in _find_phrases(kind.of(english, now, zone, False)):
         mine = [(at, to) for first, last, at, to in marks if first < end and begin < last]
         found.append((stretch, (min(a for a, _ in mine), max(b for _, b in mine))))
     return found

@@ -39,12 +39,14 @@ def _parse_words(text: str) -> dict[str, str]:
 class Language:
     """The date words of a language: `names` are dates by themselves, `joins` only next to one.
 
-    `signs` are words that identify the language; `doubtful` names exist in another language, too. `asks` are
-    question words that exist in English, too, and identify the language only next to a name.
+    `phrases` are the names of several words, `signs` are words that identify the language; `doubtful` names
+    exist in another language, too. `asks` are question words that exist in English, too, and identify the
+    language only next to a name.
     """
 
     code: str
     names: dict[str, str]
+    phrases: tuple[str, ...]
     joins: dict[str, str]
     signs: frozenset[str]
     doubtful: frozenset[str]
@@ -65,9 +67,12 @@ def languages() -> tuple[Language, ...]:
 
 def _language(code: str, rows: Mapping[str, str]) -> Language:
     signs, doubtful, asks = (frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks"))
-    names = _parse_forms(rows["months"], MONTHS) | _parse_forms(rows["days"], DAYS)
+    names = (
+        _parse_forms(rows["months"], MONTHS) | _parse_forms(rows["days"], DAYS) | _parse_words(rows["names"])
+    )
+    phrases = tuple(name for name in names if " " in name or "-" in name)
     joins = _parse_words(rows["joins"]) | _parse_forms(rows["numbers"], NUMBERS)
-    return Language(code, names | _parse_words(rows["names"]), joins, signs, doubtful, asks)
+    return Language(code, names, phrases, joins, signs, doubtful, asks)
 
 
 _DAY_OF_MONTH = late(
@@ -76,7 +81,8 @@ _DAY_OF_MONTH = late(
     r"|(?:((?:19|20)\d\d)年)?(\d{1,2})月(\d{1,2})日"
 )
 _EACH = late(
-    r"\b(?:cada|todos\s+los|chaque|tous\s+les|jede[rsmn]?|каждый|кожного)\b|毎[年月]|每[年月]", re.IGNORECASE
+    r"\b(?:cada|todos\s+los|chaque|tous\s+les|jede[rsmn]?|каждый|кожного|tod[oa]s\s+[oa]s|ogni|elke|iedere)\b|毎[年月]|每[年月]",
+    re.IGNORECASE,
 )
 
 
@@ -124,12 +130,13 @@ def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
 # Chinese and Japanese date words. The scripts have no spaces, so the words are found by pattern.
 
 
-HAN = late("[\u4e00-\u9fff]")
+HAN = late("[\u4e00-\u9fff]|きのう|おととい|おととし|あした|あさって|きょう[はの]|ゆうべ")
+_WIDE_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 _DIGITS = {char: n for n, char in enumerate("零一二三四五六七八九十")} | {"两": 2, "〇": 0}
 _N = r"(?:\d{1,4}|[一二三四五六七八九十两]{1,3})"
 _DAY = dict(zip("一二三四五六日天", (*DAYS, "Sunday"), strict=True))
 _YOUBI = dict(zip("月火水木金土日", DAYS, strict=True))
-_WEEKS = {"先週": "last", "今週": "this", "来週": "next"}
+_WEEKS = {"先々週": "2 weeks ago", "先週": "last week", "今週": "this week", "来週": "next week"}
 _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), strict=True))
 
 
@@ -170,6 +177,7 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
     """(pattern of a date word, function that gives its English), in the order in which they are tried."""
     unit, year = _chinese()["unit"], _chinese()["year"]
     plain = {**_chinese()["plain"], **year}
+    season = "の?([春夏秋冬])(?:[天季]|休み|(?![\u4e00-\u9fff]))"
     return (
         _rule(
             r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",
@@ -177,20 +185,21 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         ),
         _rule(r"(\d{4})\s*年\s*(\d{1,2})\s*月份?", lambda m: f"{_month(m[2])} {m[1]}"),
         _rule(r"(\d{4})\s*年第?([一二三四1-4])季度", lambda m: f"Q{_number(m[2])} {m[1]}"),
-        _rule(r"((?:19|20)\d\d)\s*年([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
+        _rule(rf"((?:19|20)\d\d)\s*年{season}", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
         _rule(r"((?:19|20)\d\d)\s*年", lambda m: f"year {m[1]}"),
         _rule(
             r"(去年|今年|明年|昨年|来年)の?(N)月(N)[日号]",
             lambda m: f"{_number(m[3])} {_month(m[2])} {year[m[1]]}",
         ),
         _rule(r"(去年|今年|明年|昨年|来年)の?(N)月份?", lambda m: f"{_month(m[2])} {year[m[1]]}"),
-        _rule(r"(去年|今年|明年)([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} of {year[m[1]]}"),
+        _rule(rf"(去年|今年|明年|昨年|来年){season}", lambda m: f"{_SEASON[m[2]]} of {year[m[1]]}"),
         _rule(
             r"(?:最近|过去|近)的?(N)个?(天|日|周|星期|月|年|小时)",
             lambda m: f"the last {_number(m[1])} {unit[m[2]]}",
         ),
         _rule(
-            r"(先週|今週|来週)の?([月火水木金土日])曜日?", lambda m: f"{_YOUBI[m[2]]} of {_WEEKS[m[1]]} week"
+            r"(先々週|先週|今週|来週)の?([月火水木金土日])曜日?",
+            lambda m: f"{_YOUBI[m[2]]} of {_WEEKS[m[1]]}",
         ),
         _rule(r"([月火水木金土日])曜日", lambda m: f"on {_YOUBI[m[1]]}"),
         _rule(
@@ -215,6 +224,7 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
 def in_english(text: str) -> list[tuple[str, int, int]]:
     """The Chinese and Japanese date words of a text as `Piece`s; empty if none is a date by itself."""
     found: list[tuple[str, int, int]] = []
+    text = text.translate(_WIDE_DIGITS)
     at = 0
     while at < len(text):
         rule = next(((m, make) for pattern, make in _rules() if (m := pattern.match(text, at))), None)
@@ -256,10 +266,19 @@ _UNITS = {"day", "week", "month", "quarter", "year"}
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
 """Words that make a year a date: `Anfang 2026`."""
 
-_TELLING = {"gestern", "vorgestern", "ayer", "anteayer", "avant-hier"}
+_TELLING = {
+    "gestern", "vorgestern", "ayer", "anteayer", "avant-hier", "ontem", "anteontem", "amanhã", "ieri",
+    "domani", "dopodomani", "gisteren", "eergisteren",
+}  # fmt: skip
 """Names that are no word of any other language."""
 
 _FIRST = late(r"1\.?(?:er|º|°)")
+_DOTTED_DAY = late(
+    r"(?:^\s*(?=\S+\s*$)|\b(?:(?<!\bi )am|vom|zum|bis|den|dem)\s+)"
+    r"(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.(?![\w–-])",
+    re.IGNORECASE,
+)
+"""A day and month in German, `am 3.12.`; alone, or behind a word that no version has before it."""
 _MAKES_DATE = late(r"\b(?:\d{4}|1er)\b|\b1[º°]")
 
 Piece = tuple[str, int, int]
@@ -267,20 +286,22 @@ Piece = tuple[str, int, int]
 
 
 def language(text: str) -> str | None:
-    """The language of a text's date words: 'de', 'fr', 'es', 'ru', 'uk', 'zh', or None."""
+    """The language of a text's date words, a key of the table, or None."""
     if HAN.search(text):
         return "zh" if in_english(text) else None
     tokens = tokenize(text.translate(_APOSTROPHES))
     low = {token.low: token for token in tokens if token.kind == "word"}
     said = f" {' '.join(token.text.lower() for token in tokens)} ".replace(" - ", "-")
     words = set(low) | {f"{token.text.lower()}" for token in low.values()}
+    cyrillic, has_year = bool(_CYRILLIC.search(text)), re.search(r"\b(?:19|20)\d\d\b", text) is not None
     best, score = None, 0
     for spoken in languages():
-        cyrillic = spoken.code in ("ru", "uk")
-        if cyrillic != bool(_CYRILLIC.search(text)) or _excluded(spoken, text):
+        if cyrillic != (spoken.code in ("ru", "uk")) or _excluded(spoken, text):
             continue
-        phrases = {name for name in spoken.names if re.search("[ -]", name) and f" {name} " in said}
-        names = words & set(spoken.names) | phrases
+        phrases = {name for name in spoken.phrases if f" {name} " in said}
+        names = words & spoken.names.keys() | phrases
+        if not names and not has_year:
+            continue
         sure = names - spoken.doubtful
         signs = words & spoken.signs - names
         parts = {word for phrase in phrases for word in re.split("[ -]", phrase)}
@@ -289,14 +310,14 @@ def language(text: str) -> str | None:
         )
         short = short or not _TELLING.isdisjoint(names)
         dated = len(words) <= 2 and bool(names) and _MAKES_DATE.search(text) is not None
-        if not names and re.search(r"\b(?:19|20)\d\d\b", text):
+        if not names:
             bounds = {word for word in words if spoken.joins.get(word) in _BOUNDS}
             names, dated = bounds, bool(bounds and (len(words) <= 2 or len(signs - bounds) > 0))
             signs = set()
-        weight = (3 if names & set(spoken.names) else 1) * len(names) + len(signs)
+        weight = (3 if names & spoken.names.keys() else 1) * len(names) + len(signs)
         if names and (signs or short or cyrillic or dated) and weight > score:
             best, score = spoken.code, weight
-    return best
+    return best or ("de" if _DOTTED_DAY.search(text) else None)
 
 
 def _known(word: str, spoken: Language) -> bool:
@@ -315,9 +336,14 @@ def translated(text: str, code: str) -> list[Piece]:
         return in_english(text)
     spoken = next(each for each in languages() if each.code == code)
     tokens = tokenize(text.translate(_APOSTROPHES))
+    dotted = {match.start("day"): match for match in _DOTTED_DAY.finditer(text)} if code == "de" else {}
     pieces: list[Piece] = []
     i = 0
     while i < len(tokens):
+        if day := dotted.get(tokens[i].at):
+            pieces.append((f"{day['day']} {MONTHS[int(day['month']) - 1]}", tokens[i].at, day.end()))
+            i += sum(day.start("day") <= token.at < day.end() for token in tokens)
+            continue
         word, width = _translate(text, tokens, i, spoken)
         at, to = tokens[i].at, tokens[i + width - 1].to
         i += width
@@ -348,7 +374,14 @@ def _translate(text: str, tokens: list[Token], i: int, spoken: Language) -> tupl
     if token.kind == "mark":
         dotted = token.text == "." and i and tokens[i - 1].kind == "number" and len(tokens[i - 1].text) <= 2
         return ("" if dotted else ","), 1
-    return spoken.names.get(low) or spoken.joins.get(low) or _stem(low, spoken) or ",", 1
+    word = spoken.names.get(low) or spoken.joins.get(low) or _stem(low, spoken) or ","
+    return (word[:-1] if _stands_alone(tokens, i, spoken) else ",") if word.endswith("?") else word, 1
+
+
+def _stands_alone(tokens: list[Token], i: int, spoken: Language) -> bool:
+    """Whether only little words stand beside a word: `na segunda`, not `na segunda parte`."""
+    beside = (token for token in (*tokens[max(i - 1, 0) : i], *tokens[i + 1 : i + 2]) if token.kind == "word")
+    return all(_known(token.low, spoken) or token.low in spoken.signs for token in beside)
 
 
 def _stem(low: str, spoken: Language) -> str | None:
@@ -358,7 +391,7 @@ def _stem(low: str, spoken: Language) -> str | None:
 
 def _move_before_noun(pieces: list[Piece], which: Piece) -> None:
     """`lundi dernier`, `les 10 derniers jours`: "last" goes before the noun, or before the number."""
-    if pieces and pieces[-1][0] not in (",", "the", "of", "on", "in"):
+    if pieces and pieces[-1][0] not in {",", "the", "of", "on", *_BOUNDS}:
         noun, at, to = pieces[-1]
         pieces[-1] = which
         pieces.append((noun.removeprefix("the "), at, to))
@@ -386,6 +419,8 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
         before, after = words[n - 1] if n else "", words[n + 1 : n + 3]
         if word == "since" and any(each in ("to", "until") for each in words[n + 1 : n + 6]):
             word = "from"
+        if word == "to" and before in ("", ",") and after[:1] and after[0] in MONTHS:
+            word = "in"  # a marzo
         if word == "first" and not _begins_time(words[n + 1 : n + 6]):
             word = ","
         if word == "the" and (before == "first" or before.isdigit()) and after[:1] and after[0].isdigit():
