@@ -250,6 +250,15 @@ def test_time_grows_with_length_alone(piece: str) -> None:
         ("rotate: DATABASE_PASSWORD changed from gr8Wombat77 to sm4llKoala91", "Koala"),
         ("my pin for the HSM is 4 7 1 1 9", "4 7 1 1 9"),
         ("the passphrase of the backup is correct horse battery staple", "battery"),
+        ("pw von root ist hunter22 und der user ist admin", "hunter22"),
+        ("kennwort von marlene ist Rosen2026", "Rosen2026"), ("pw für root: Rosen2026", "Rosen2026"),
+        ("o pwd do servidor é Rosa2026, certo?", "Rosa2026"),
+        ("Il PIN della carta è 4471", "4471"), ("il pin della carta era 4471.", "4471"),
+        ("o PIN do cartão é 4471", "4471"), ("PIN della carta: 4471", "4471"),
+        ("El PIN de la tarjeta es 4471", "4471"), ("le code PIN de la carte est 4471", "4471"),
+        ("PIN der Alarmanlage ist 4711", "4711"), ("Der PIN-Code lautet 4711", "4711"),
+        ("Die Geheimzahl ist 4711", "4711"), ("カードの暗証番号は4471です。", "4471"),
+        ("PINコード：4471", "4471"), ("银行卡的PIN码是4471", "4471"),
     ],
 )  # fmt: skip
 def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:
@@ -264,6 +273,10 @@ def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:
         "postgres://h:5432/x?user=a@b.c", "see redis://cache:6379/0 or bob@example.com",
         "eyJhbGciOiJIUzI1NiJ9 is how a header begins",
         "h1:abcDEFghiJKLmnoPQRstuVWXyz0123456789ABCDEFG= // go.sum",
+        "Passwort von Anna: vergessen", "pw für root: siehe Zettel", "Das kennwort von Anna ist vergeben",
+        "o token do servidor é renovado em 2026", "Il PIN della carta è scaduto nel 2024",
+        "PIN der Alarmanlage ist seit 2024 neu", "il pin del relè è GPIO17", "PIN der Karte: 3 Versuche",
+        "暗証番号は4桁です", "PIN 7 von J2 ist 3300 Ohm von PIN 8",
     ],
 )  # fmt: skip
 def test_what_was_added_for_them_takes_nothing_else(text: str) -> None:
@@ -404,6 +417,8 @@ def test_a_value_is_taken_wherever_its_name_stands(text: str) -> None:
         ("Please give me the two-factor code.", "it's <pw>"),
         ("What's the code from your authenticator app?", "<pw>"),
         ("Wie lautet der Einmalcode?", "<pw>"),
+        ("Qual è il PIN della carta?", "<pw>"),
+        ("カードの暗証番号は？", "<pw>"),
     ],
 )
 @pytest.mark.parametrize("secret", ["hunter2", "wintergreen22", "4482", "482913", "Sommer2026!"])

@@ -56,6 +56,8 @@ _NEXT_LINE = (
     rf"[ \t*]{{0,8}}+(?:\\{{1,2}}(?={_EOL}))?{_EOL}(?:[ \t>]{{0,40}}+{_EOL}){{0,2}}[ \t>]{{0,40}}+"
     rf"(?:[`~]{{3}}[\w-]{{0,20}}{_EOL}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
 )
+# What stands in other languages between a name and whose or what secret it is.
+_OF = r"(?:pour|d(?:u|es?|i|o|a)|de (?:la|los)|del\w{0,3}|von|vom|fürs?|der|para|van)"
 # What joins name and value: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`,
 # `was set to`, a blank, the end of a heading.
 _OPERATOR = (
@@ -63,12 +65,13 @@ _OPERATOR = (
     rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!={{1,2}}|::?|->|→|\|)[ \t]{{0,8}}"
     rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_NEXT_LINE})?"
     rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_NEXT_LINE})?"
-    r"|(?:(?: (?:for|of|on|in|to|pour|du|de(?: la)?) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be"
-    r"|c['’]est"
+    rf"|(?:(?: (?:for|of|on|in|to|{_OF}) [\w./@ -]{{1,40}}?)? (?:is|was|are|to|has been|will be"
+    r"|ist|war|lautet|est|es|era|[èé]|c['’]est"
     r"|(?:changed|reset|rotated|updated|switched)(?= from | to ))|['’]s)"
     r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as| from)?:?"
     rf"(?: (?![ \t\n])|{_NEXT_LINE})"
     rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_NEXT_LINE})?"
+    rf"| (?P<whose>{_OF} [\w./@ -]{{1,40}}?) ?[:=] {{0,4}}"
     r"| (?P<service>[\w.-]{2,20}) {0,2}(?:[:=]|→|->) {0,4}"
     r"|\([ \t]?(?=\\{{0,3}}[\"'`])"
     rf"|[ \t]{{1,4}}|{_NEXT_LINE})"
@@ -378,7 +381,7 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
     sign, name, line = match["sign"].strip(), match["password"].lower(), _line_before(text, match)
     if sign and sign.split()[-1][-1] in "=:>|,-→(":
         variable = value.isidentifier() and "_" in value and not any(map(str.isdigit, value))
-        plain = alone and not variable and name != "pass" and not match["service"]
+        plain = alone and not variable and name != "pass" and not (match["service"] or match["whose"])
         return not value.endswith(":") and (is_strong_password(value) or plain or is_random(value))
     flag = re.search(r"--[\w-]{0,20}$", line) is not None
     if name in {"pass", "passes"} and not flag and not line.lower().endswith(" with "):
@@ -944,8 +947,9 @@ _ASKS_FOR_SECRET = late(
     r"(?:\b(?:what|which|enter|type|paste|provide|give|send|share|tell|need|welche\w*|was|wie|gib|nenn\w*"
     rf"|quel\w*|donne\w*|qué|cuál\w*|dame|qual|quale|dimmi)\b[^?？\n]{{0,80}}?)(?:{_SECRET_WORDS})\w*"
     r"(?=\s*(?:[?？.,:`\"”]|(?:for|from|of|to|on|in|is|does|did|you|i|we|should|please|here|für|zum|zur|von|ist|pour|du"
-    r"|de|para|del|da|do|per)\b|\Z))"
-    r"|(?:パスワード|パスコード|暗証番号|合言葉|トークン|キー|鍵|認証コード)[はをが][^?？\n]{0,20}(?:何|教え|入力)",
+    r"|de|para|del\w{0,3}|d[aio]|per|der)\b|\Z))"
+    r"|(?:パスワード|パスコード|暗証番号|合言葉|トークン|キー|鍵|認証コード)"
+    r"(?:は[?？]|[はをが][^?？\n]{0,20}(?:何|教え|入力))",
     re.IGNORECASE,
 )
 _QUESTION_LENGTH, _ANSWER_LENGTH = 300, 200
