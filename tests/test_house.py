@@ -58,14 +58,14 @@ def classes() -> dict[str, ast.ClassDef]:
 
 
 def methods(name: str, known: dict[str, ast.ClassDef]) -> set[str]:
-    """The public methods and properties of a class, with those of its bases. A `cached_property` is a part,
-    whose methods are counted where its class stands."""
+    """The public methods and properties of a class, with those of its bases. The methods of a
+    `cached_property` or `part` are counted where its class stands."""
     found = set()
     for node in known[name].body:
         if (
             isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and not node.name.startswith("_")
-            and "cached_property" not in map(ast.unparse, node.decorator_list)
+            and not {"cached_property", "part"} & {*map(ast.unparse, node.decorator_list)}
         ):
             found.add(node.name)
     for base in map(ast.unparse, known[name].bases):
@@ -318,9 +318,10 @@ WORLD = {
 }
 LAST = {name.rpartition(".")[2] for name in WORLD}
 DOORS = ("caller", "cli", "daemon", "hooks", "mcp", "web", "clients", "bench", "__main__")
-GRANTED = {("config", "datetime.now"), ("git.process", "os.environ")}
-"""`config.clock` makes the clock in the bank's timezone that a door hands on. `git.process` hides the
-user's git settings from the git that GitPython runs when it is imported, and puts them back."""
+GRANTED = {("config", "datetime.now"), ("git.process", "os.environ"), ("memory", "os.path.expanduser")}
+"""`config.clock` makes the clock in the bank's timezone that a door hands on. A program may hand a folder to
+`Memory.open` as `~/bank`. `git.process` hides the user's git settings from the git that GitPython runs
+when it is imported, and puts them back."""
 
 
 def test_only_doors_read_clock_environment_and_home() -> None:

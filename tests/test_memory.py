@@ -9,13 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from banks import DAY, NOON, Clock, git
 
-from ua_memory import Memory, discovery
+from ua_memory import AutoFlush, Memory, MemoryTool, discovery
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, ChangedOnDisk, NoBank, NotFound, Usage
 from ua_memory.index.outside import OutsideFiles
@@ -289,6 +291,47 @@ def test_a_string_is_no_list_of_its_letters(fresh: Memory) -> None:
             write("Pelle has a boat", said_in="project:a")
         with pytest.raises(Usage, match="unknown origin 'foo'"):
             write("Pelle has a boat", origin="foo")
+
+
+def test_an_argument_of_another_type_is_refused_in_words(fresh: Memory) -> None:
+    wrong: list[Callable[[], object]] = [
+        *(partial(fresh.insert, text) for text in (None, b"x", 5, ["x"])),  # type: ignore[arg-type]
+        lambda: fresh.insert("x", tags=None), lambda: fresh.insert("x", tags=[1]),  # type: ignore
+        lambda: fresh.insert("x", when=2026), lambda: fresh.search(["x"]),  # type: ignore
+        lambda: fresh.search("x", limit="5"), lambda: fresh.search("x", limit=1.5),  # type: ignore
+        lambda: fresh.search("x", filters={"tags": ["a"]}), lambda: fresh.forget(None),  # type: ignore
+        lambda: fresh.retire(None), lambda: fresh.get(None), lambda: fresh.history.why(None),  # type: ignore
+        lambda: fresh.core.replace("X", None), lambda: Memory.open(None),  # type: ignore
+        lambda: AutoFlush(fresh, threshold="5"), lambda: fresh.pages.get(1),  # type: ignore
+    ]  # fmt: skip
+    for call in wrong:
+        with pytest.raises(Usage, match=r"^\w+ must be .*, not "):
+            call()
+    with pytest.raises(Usage) as refused:
+        fresh.retain([{"role": "user", "content": "x"}])  # type: ignore[arg-type]
+    assert refused.value.hint == "messages are for memory.flush(messages)"
+    fresh.insert("We moved.")
+    with pytest.raises(Usage, match="not a model: 'gpt-4'"):
+        fresh.reflect("Who moved?", model="gpt-4")  # type: ignore[arg-type]
+    with pytest.raises(Usage, match="threshold must be at least 1"):
+        AutoFlush(fresh, threshold=-1)
+    with pytest.raises(Usage, match="a tool_use block has"):
+        MemoryTool(fresh).answer(None)
+
+
+def test_dates_and_a_home_folder_are_taken_as_they_are(
+    fresh: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fresh.insert("x", when=date(2026, 11, 3)).fact.when == "2026-11-03"
+    assert fresh.insert("y", when=datetime(2026, 11, 3, 9, 5)).fact.when == "2026-11-03T09:05"
+    found = fresh.list(filters=fresh.filters(since=date(2026, 11, 3), until=datetime(2026, 11, 3, 9)))
+    assert {item.text for item in found.items} == {"x", "y"}
+    monkeypatch.setenv("HOME", str(fresh.store.bank.root.parent))
+    assert Memory.open("~/bank").store.bank.root == fresh.store.bank.root
+
+
+def test_a_tag_in_another_case_is_the_same(fresh: Memory) -> None:
+    assert fresh.insert("x", tags=["a", "Böe", "A", "#BÖE"]).fact.tags == ("a", "Böe")
 
 
 def test_get(fresh: Memory) -> None:

@@ -6,6 +6,16 @@ these is `views.output`; anything else that reaches it is a bug and exits 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from functools import wraps
+from types import FunctionType
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
 
 class UaMemoryError(Exception):
     """The base of all of them. `where` is a file, id or revision; `hint` a command or an action."""
@@ -28,6 +38,59 @@ def at_least(least: int, **given: int | None) -> None:
     for name, value in given.items():
         if value is not None and value < least:
             raise Usage(f"{name} must be at least {least}, not {value}")
+
+
+PLAIN = {
+    "str": "a string", "int": "an integer", "float": "a number", "bool": "true or false", "None": "None",
+    "datetime": "a datetime", "date": "a date", "Path": "a path", "Filters": "what Memory.filters() returns",
+    "Sequence[str]": "a list of strings",
+}  # fmt: skip
+"""Types of arguments that `checked` compares, by their annotations."""
+
+
+def checked(cls: type[T]) -> type[T]:
+    """A class whose public methods refuse an argument of another plain type than they declare with Usage."""
+    for name, method in list(vars(cls).items()):
+        plain = getattr(method, "__func__", method)
+        if isinstance(plain, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            wrapped = _checked(plain)
+            setattr(cls, name, wrapped if plain is method else type(method)(wrapped))
+    return cls
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    types = {name: kinds for name, said in method.__annotations__.items()
+             if (kinds := said.split(" | ")) and PLAIN.keys() >= {*kinds}}  # fmt: skip
+    code = getattr(method, "__wrapped__", method).__code__
+    names = code.co_varnames[: code.co_argcount]
+    rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else ""
+
+    @wraps(method)
+    def call(*args: Any, **given: Any) -> Any:
+        positional = (*names, *[rest] * (len(args) - len(names)))
+        for name, value in (*zip(positional, args, strict=False), *given.items()):
+            if name in types and not any(_fits(value, kind) for kind in types[name]):
+                wanted = " or ".join(PLAIN[kind] for kind in types[name])
+                raise Usage(f"{name} must be {wanted}, not {value!r:.80}", hint=_hint(value, types[name]))
+        return method(*args, **given)
+
+    return call
+
+
+def _hint(value: object, kinds: Collection[str]) -> str | None:
+    if isinstance(value, str) and "Sequence[str]" in kinds:
+        return f"pass [{value!r:.80}]"
+    messages = isinstance(value, list) and any(isinstance(each, dict) for each in value)
+    return "messages are for memory.flush(messages)" if messages else None
+
+
+def _fits(value: object, kind: str) -> bool:
+    if kind == "Sequence[str]":
+        if isinstance(value, str) or not isinstance(value, Collection):
+            return False
+        return all(isinstance(each, str) for each in value)
+    names = {cls.__name__ for cls in type(value).__mro__}
+    return kind in names or (kind, value) == ("None", None) or (kind == "float" and "int" in names)
 
 
 def one_line(text: str, most: int, what: str, example: str) -> str:

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import cached_property
+from datetime import date, datetime
+from functools import cached_property, wraps
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, NoBank, NotFound, Usage, at_least
+from ua_memory.errors import CannotWrite, NoBank, NotFound, Usage, at_least, checked
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from ua_memory.upkeep.purge import HistoryPurges, Unfinished
     from ua_memory.upkeep.undo import BankHistory
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -89,6 +91,29 @@ class Status:
     """The last run of each kind of work that is done unasked."""
 
 
+def _folder(root: Path | str) -> Path:
+    return Path(os.path.expanduser(root)).absolute()  # noqa: PTH111 (which raises where there is no such user)
+
+
+def part(make: Callable[[Memory], T]) -> cached_property[T]:
+    """A part of a bank. Its methods check their arguments, as those of `Memory` do."""
+
+    @wraps(make)
+    def made(memory: Memory) -> T:
+        found = make(memory)
+        for cls in type(found).__mro__[:-1]:
+            if cls not in _CHECKED:
+                _CHECKED.add(cls)
+                checked(cls)
+        return found
+
+    return cached_property(made)
+
+
+_CHECKED = set[type]()
+
+
+@checked
 class Memory:
     """One bank. `door` names the caller's interface and is written into every commit.
 
@@ -111,7 +136,7 @@ class Memory:
         door: str = "python",
     ) -> Self:  # fmt: skip
         """Open the bank in a folder. NoBank if the folder is none; `Memory.init` creates one."""
-        if not (root := Path(root).absolute()).is_dir() or not is_bank(root):
+        if not (root := _folder(root)).is_dir() or not is_bank(root):
             raise NoBank("no memory bank here", where=str(root), hint=f"ua-memory init {root}")
         config = config or config_module.load(root, {})
         return cls(init.open_store(root, config, now or config.clock()), door=door)
@@ -122,7 +147,7 @@ class Memory:
         door: str = "python",
     ) -> Memory:  # fmt: skip
         """Create a bank in a folder, or complete one, and open it. See `upkeep.init.init`."""
-        done = init.init(Path(root).absolute(), now, timezone=timezone, door=door)
+        done = init.init(_folder(root), now, timezone=timezone, door=door)
         memory = cls.open(done.bank.root, config=done.config, now=now, door=door)
         memory.init_result = done
         return memory
@@ -182,34 +207,35 @@ class Memory:
     # -- facts ------------------------------------------------------------------------------------------
 
     def insert(
-        self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | None = None,
+        self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | date | None = None,
         entities: Sequence[str] = (), quotes: Sequence[Quote] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
         said_in: Sequence[str] = (),
     ) -> InsertResult:  # fmt: skip
         """Add one fact, verbatim, to today's log. It is durable and committed on return. `said_in` are
         tags of the conversation, such as `project:shop`; they are written once, below its heading. `when` is
-        ISO or in words ("tomorrow"), as docs/time.md has them."""
+        a date, ISO or in words ("tomorrow"), as docs/time.md has them."""
         fact = Fact(
             text,
             kind=kind,
             when=self._when(when),
-            tags=knowledge_facts.require_list(tags, "tags"),
-            entities=knowledge_facts.require_list(entities, "entities"),
+            tags=tuple(tags),
+            entities=tuple(entities),
             quotes=tuple(quotes),
         )
-        context = knowledge_facts.require_list(said_in, "said_in")
-        said = Provenance(self.store.now(), client or self.door, origin, session, context)
+        said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
         return knowledge_facts.insert(
             self.store, fact, said, door=self.door, request=request,
             equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared
         )  # fmt: skip
 
-    def _when(self, when: str | None) -> str | None:
+    def _when(self, when: str | date | None) -> str | None:
         """The time that a fact is about in ISO, in the bank's zone; what is no time is left for
         `facts.insert` to refuse. Usage for a span that ends before it begins."""
         if when is None:
             return None
+        if isinstance(when, date):
+            when = when.isoformat(timespec="minutes") if isinstance(when, datetime) else when.isoformat()
         if fields.is_time(when):
             first, *last = points = [
                 fields.local_time(one, self.store.config.zone) for one in when.split("/")
@@ -301,7 +327,6 @@ class Memory:
         from ua_memory.recall.search import search_cleaned
 
         at_least(0, limit=limit)
-        queries = knowledge_facts.require_list(queries, "queries")
         refresh = self._refresher(progress, not by_words)
         return search_cleaned(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth, refresh=refresh,
@@ -350,20 +375,17 @@ class Memory:
 
     @staticmethod
     def filters(
-        *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), groups: object = (),
-        kinds: Sequence[str] = (), sources: Sequence[str] = (), match: str = "any_strict",
-        retired: bool | None = None, asked_at: datetime | None = None,
+        *, since: str | date | None = None, until: str | date | None = None, tags: Sequence[str] = (),
+        groups: object = (), kinds: Sequence[str] = (), sources: Sequence[str] = (),
+        match: str = "any_strict", retired: bool | None = None, asked_at: datetime | None = None,
     ) -> Filters:  # fmt: skip
         """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
         from ua_memory.index.filters import Filters, read_groups
 
-        lists = (
-            knowledge_facts.require_list(tags, "tags"),
-            knowledge_facts.require_list(kinds, "kinds"),
-            knowledge_facts.require_list(sources, "sources"),
-        )
+        lists = tuple(tags), tuple(kinds), tuple(sources)
+        first, last = (str(day) if day else None for day in (since, until))
         groups = read_groups(groups)
-        return Filters(since, until, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
+        return Filters(first, last, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
 
     def recall(
         self, query: str, *, budget: str = "", max_tokens: int | None = None, limit: int | None = None,
@@ -569,14 +591,14 @@ class Memory:
 
     # -- parts -----------------------------------------------------------------------------------------
 
-    @cached_property
+    @part
     def core(self) -> CoreMemory:
         """The blocks of MEMORY.md."""
         from ua_memory.knowledge.core import CoreMemory
 
         return CoreMemory(self.store, self.door)
 
-    @cached_property
+    @part
     def proposals(self) -> CoreProposals:
         """What is proposed for core memory."""
         from ua_memory.index.sync import files_with_facts
@@ -587,91 +609,91 @@ class Memory:
             lambda: files_with_facts(self.store, "preference", "person"),
         )  # fmt: skip
 
-    @cached_property
+    @part
     def facts(self) -> Facts:
         """Facts and other statements, by id and by exact text."""
         from ua_memory.index.sync import Facts
 
         return Facts(self.store, lambda: self.index, self.door)
 
-    @cached_property
+    @part
     def searching(self) -> Searching:
         """What there is to know about a search besides its hits."""
         from ua_memory.recall.search import Searching
 
         return Searching(self.store, lambda: self.index, lambda: self._refresher()(), self.get)
 
-    @cached_property
+    @part
     def entities(self) -> Entities:
         """The names of the bank."""
         from ua_memory.index.entities import Entities
 
         return Entities(self.store, self.door, lambda: self.index)
 
-    @cached_property
+    @part
     def observations(self) -> Observations:
         """Observations that consolidation created from facts."""
         from ua_memory.reflect.consolidate import Observations
 
         return Observations(self.store, self.door, self.facts)
 
-    @cached_property
+    @part
     def opinions(self) -> Opinions:
         """The agent's opinions."""
         from ua_memory.knowledge.opinions import Opinions
 
         return Opinions(self.store, self.door)
 
-    @cached_property
+    @part
     def directives(self) -> Directives:
         """The hard rules for `reflect`."""
         from ua_memory.reflect.reflection import Directives
 
         return Directives(self.store, self.door)
 
-    @cached_property
+    @part
     def pages(self) -> Pages:
         """Knowledge pages, and their refreshes."""
         from ua_memory.reflect.refresh import Pages
 
         return Pages(self.store, self.door, self.access, lambda: self.facts, self.search, self.refresh)
 
-    @cached_property
+    @part
     def models(self) -> MentalModels:
         """Mental models."""
         from ua_memory.reflect.refresh import MentalModels
 
         return MentalModels(self.store, self.door, self.access, lambda: self.facts, self.search, self.refresh)
 
-    @cached_property
+    @part
     def conversations(self) -> Conversations:
         """Flush, preview and queue conversations."""
         from ua_memory.retain.conversations import Conversations
 
         return Conversations(self.store, self.door, self.access, lambda: self.facts.lookup(), self.search)
 
-    @cached_property
+    @part
     def sessions(self) -> SessionFiles:
         """What was said in sessions, word for word."""
         from ua_memory.knowledge.sessions import SessionFiles
 
         return SessionFiles(self.store)
 
-    @cached_property
+    @part
     def transcripts(self) -> TranscriptImport:
         """The sessions in clients' transcripts."""
         from ua_memory.retain.survey import TranscriptImport
 
         return TranscriptImport(self.store, self.access, self.conversations)
 
-    @cached_property
+    @part
     def documents(self) -> Documents:
         """Texts and files that are retained."""
         from ua_memory.retain.retain import Documents
 
         return Documents(self.store, self.door, self.access, lambda: self.facts.lookup())
 
-    @cached_property
+    @part
     def queue(self) -> WaitQueue:
         """Conversations and texts that wait for a model."""
         from ua_memory.retain.conversations import WaitQueue
@@ -681,49 +703,49 @@ class Memory:
             lambda *a: self.documents.retainer(*a),
         )  # fmt: skip
 
-    @cached_property
+    @part
     def watches(self) -> Watches:
         """Files outside the bank that are retained when they change."""
         from ua_memory.retain.survey import Watches
 
         return Watches(self.store, self.documents, self.queue)
 
-    @cached_property
+    @part
     def history(self) -> BankHistory:
         """Revisions: list, diff, blame, undo."""
         from ua_memory.upkeep.undo import BankHistory
 
         return BankHistory(self.store, self.door, lambda block: self.facts.files_of(block))
 
-    @cached_property
+    @part
     def health(self) -> Health:
         """Checks and counts."""
         from ua_memory.upkeep.audit import Health
 
         return Health(self.store, lambda: self.forgetting.finish())
 
-    @cached_property
+    @part
     def forgetting(self) -> Forgetting:
         """Forgetting, for good."""
         from ua_memory.upkeep.forget import Forgetting
 
         return Forgetting(self.store, self.door, lambda: self.index, self.search, self.entities.get)
 
-    @cached_property
+    @part
     def purges(self) -> HistoryPurges:
         """Removing forgotten statements from the history."""
         from ua_memory.upkeep.purge import HistoryPurges
 
         return HistoryPurges(self.store, self.door)
 
-    @cached_property
+    @part
     def remote(self) -> Remote:
         """Other machines: sync, and archives."""
         from ua_memory.upkeep.archive import Remote
 
         return Remote(self.store, self.door, lambda: self.index)
 
-    @cached_property
+    @part
     def access(self) -> ModelAccess:
         """Opens the models that are asked."""
         from ua_memory.llm.providers import ModelAccess

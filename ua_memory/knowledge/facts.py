@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -210,13 +210,6 @@ def heading_of(line: str) -> Heading:
     return probe[0].heading if probe else Heading()
 
 
-def require_list(some: Sequence[str], name: str) -> tuple[str, ...]:
-    """Usage for a string, which is a sequence, too: `tags="boats"` would be five tags."""
-    if isinstance(some, str):
-        raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
-    return tuple(some)
-
-
 def require_origin(origin: str) -> None:
     """Usage for an unknown origin."""
     if origin not in ORIGINS:
@@ -224,7 +217,7 @@ def require_origin(origin: str) -> None:
 
 
 def _check_fact(fact: Fact) -> Fact:
-    """The fact without lone surrogates and with unique tags. Usage, TooLarge."""
+    """The fact without lone surrogates and with unique tags, in any case. Usage, TooLarge."""
     if not fact.text.strip():
         raise Usage("no text given")
     names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
@@ -237,13 +230,14 @@ def _check_fact(fact: Fact) -> Fact:
     if fact.when is not None and not fields.is_time(fact.when):
         hint = "use 2026-11-21, 2026-11-21T14:32, 2026-11, or words: tomorrow, last week, 3 May, ieri"
         raise Usage(f"{fact.when!r} is not a valid date", hint=hint)
-    tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
-    for tag in tags:
+    tags: dict[str, str] = {}
+    for tag in (readable(tag.removeprefix("#")) for tag in fact.tags):
+        tags.setdefault(tag.casefold(), tag)
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
             raise Usage(f"{tag!r} is not a valid tag")
     if any(not name.strip() for name in fact.entities):
         raise Usage("an entity needs a name")
-    return replace(fact, text=readable(fact.text), tags=tags)
+    return replace(fact, text=readable(fact.text), tags=tuple(tags.values()))
 
 
 def _redact_fact(fact: Fact, draft: Draft) -> Fact:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import config
-from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError
+from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError, Usage
 from ua_memory.llm.client import (
     Claude,
     MeteredModel,
@@ -56,6 +56,8 @@ class ModelAccess:
         """Open an endpoint for one run, metered by the bank's limits and ledger, and by `usd` if that is
         less. Models are passed through."""
         if not isinstance(model, Endpoint):
+            if model is not None and not hasattr(model, "ask"):
+                raise Usage(f"not a model: {model!r:.80}", hint="Memory.endpoint(api_key=…, model=…)")
             yield model
             return
         own = self._store.config

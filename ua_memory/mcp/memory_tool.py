@@ -491,7 +491,9 @@ class _Tool:
 
     def answer(self, tool_use: Any) -> dict[str, Any]:
         """The `tool_result` block for a `tool_use` block of the model's, errors included."""
-        given = tool_use if isinstance(tool_use, Mapping) else vars(tool_use)
+        given = tool_use if isinstance(tool_use, Mapping) else getattr(tool_use, "__dict__", {})
+        if not {"id", "input"} <= given.keys():
+            raise Usage(f"a tool_use block has an id and an input, not {tool_use!r:.80}")
         result = {"type": "tool_result", "tool_use_id": given["id"]}
         try:
             return {**result, "content": self._run_command(given["input"])}

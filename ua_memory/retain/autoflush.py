@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ua_memory.errors import UaMemoryError
+from ua_memory.errors import UaMemoryError, at_least, checked
 from ua_memory.knowledge import tombstones
 from ua_memory.llm.model import Message, blocks
 from ua_memory.records import CoreBlock
@@ -171,6 +171,7 @@ class FlushTarget(Protocol):
     def core(self) -> CoreMemory: ...
 
 
+@checked
 class AutoFlush:
     """Flushes one conversation of a program when its context is full. `memory` is a `Memory`.
 
@@ -185,6 +186,7 @@ class AutoFlush:
         window: int | None = None, keep: int = 20_000, client: str = "python", session: str = "",
         enabled: bool = True,
     ) -> None:  # fmt: skip
+        at_least(1, threshold=threshold, window=window)
         config = memory.store.config
         self.memory, self.model = memory, model
         self.threshold = min(threshold or config.truncation_threshold, window or config.context_window)

@@ -97,7 +97,7 @@ Transcript: TypeAlias = IO[bytes] | Sequence[Message]
 
 def check_messages(messages: Sequence[Message]) -> None:
     """Usage for what is no message."""
-    for one in messages:
+    for one in messages if isinstance(messages, list | tuple) else [messages]:
         if not isinstance(one, Mapping) or not isinstance(one.get("content"), str | list | tuple | None):
             hint = 'pass [{"role": "user", "content": "…"}], and of the objects of an SDK their model_dump()'
             raise Usage(f"a message is a dict with role and content, not {one!r:.80}", hint=hint)

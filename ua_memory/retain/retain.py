@@ -448,9 +448,9 @@ class Documents:
             raise Usage("append needs a document_id to append to")
         return TextItem(
             text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
-            context, knowledge_facts.require_list(tags, "tags"), client or self._door, session or "", origin,
+            context, tuple(tags), client or self._door, session or "", origin,
             request or f"retain-{secrets.token_hex(8)}", redo,
-            knowledge_facts.require_list(said_in, "said_in"), as_tags(metadata or {}),
+            tuple(said_in), as_tags(metadata or {}),
         )  # fmt: skip
 
     def all(self) -> Sequence[tuple[SourceDocument, tuple[str, ...], int]]:
