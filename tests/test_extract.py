@@ -794,6 +794,70 @@ def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
     assert texts(found) == [f"{asked} – 80 euros. It must never be more."]
 
 
+@pytest.mark.parametrize(
+    "guess, answer, reply, kept",
+    [
+        (
+            "ich glaub der memory leak im worker kommt von sqlalchemy sessions",
+            "Es sind nicht die Sessions: tracemalloc zeigt 412 MiB in preview.py:31.",
+            "ach krass, also nicht sqlalchemy",
+            False,
+        ),
+        (
+            "The leak comes from the SQLAlchemy sessions.",
+            "I checked: it is not the sessions. The lru_cache in preview.py keeps 412 images.",
+            "ah ok",
+            False,
+        ),
+        (
+            "The leak comes from the SQLAlchemy sessions.",
+            "The cache is large.",
+            "so it's not SQLAlchemy",
+            False,
+        ),
+        ("The leak comes from the SQLAlchemy sessions.", "I looked, it is not the worker.", "ok", True),
+        ("I think the crash is caused by the Redis client.", "Is it not Redis that crashes?", "it is", True),
+        ("We use Postgres for the shop, not MySQL.", "Right, it is not MySQL.", "ok", True),
+    ],
+)
+def test_a_refuted_guess_is_not_kept(guess: str, answer: str, reply: str, kept: bool) -> None:
+    found = texts(extract(talk(("person", guess), ("assistant", answer), ("person", reply))))
+    assert (guess in found) == kept
+    assert any("412" in text for text in found) == ("412" in answer)
+
+
+@pytest.mark.parametrize(
+    "asked, answer, kept",
+    [
+        ("which python version runs on the server", "3.12", "the server? – 3.12"),
+        ("wo läuft die datenbank", "db.intern", "die datenbank? – db.intern"),
+        ("who approves invoices above 5000 euros", "Marlene", "5000 euros? – Marlene"),
+        ("what port does staging listen on", "I don't know", ""),
+        ("when does the contract with Hetzner end", "I will look it up.", ""),
+        ("what is the status of the build", "All green.", ""),
+    ],
+)
+def test_a_question_without_its_mark_is_kept_with_a_short_answer_or_not_at_all(
+    asked: str, answer: str, kept: str
+) -> None:
+    found = texts(extract(talk(("person", asked), ("assistant", answer), ("person", "thanks"))))
+    assert [kept in text for text in found] == [True] * bool(kept), found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "when the contract ends in May we move to Scaleway",
+        "what I want is a report every Monday",
+        "what is missing in the shop is a test for the 19% tax",
+        "who wants to come has to register by Friday 5 pm",
+        "wie gesagt nehmen wir Postgres 16 statt MySQL",
+    ],
+)
+def test_a_statement_may_begin_like_a_question(said: str) -> None:
+    assert texts(extract(talk(("person", said), ("assistant", "ok")))) == [said]
+
+
 def test_a_claim_is_kept_with_the_correction_that_follows_it() -> None:
     found = extract(talk(("assistant", "The server has 8 GB of RAM."), ("person", "No, 16.")))
     assert texts(found) == ["The server has 8 GB of RAM. – No, 16."]

@@ -436,7 +436,8 @@ def score(sentence: Sentence, context: Context) -> Score:
     """The probability that a sentence is worth keeping in its context; `NO_SCORE` if it is no statement."""
     if only_secrets(sentence.text):
         return NO_SCORE
-    if context.person and standing_rule(sentence.text) and not sentence.text.endswith(":"):
+    asks = _replies_by("asks", sentence.text)
+    if context.person and not asks and standing_rule(sentence.text) and not sentence.text.endswith(":"):
         return RULE_SCORE
     if not is_statement(sentence, context.person):
         return NO_SCORE
@@ -518,7 +519,7 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     """Whether a sentence is a statement: neither too short nor too long, not cut off, and no row of names,
     line of a log, question or pleasantry."""
     text = sentence.text
-    if _LOG_LINE.match(text) or (text.endswith(("?", "？")) and not (person and _TAG.search(text))):
+    if _LOG_LINE.match(text) or (_asks(text) and not (person and _TAG.search(text))):
         return False
     said = text.removeprefix(f"{sentence.speaker}: ")
     if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
@@ -540,6 +541,7 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
 
 _ASKS = "?", "？"
 ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
+TOLD = Score(0.7, ("answer",))
 LIMIT, CORRECTION = Score(0.8, ("limited assent",)), Score(0.6, ("correction",))
 _LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
 """Most words of a person's answer to a question, and of a short remark with a number."""
@@ -608,14 +610,20 @@ def _question_in(said: Sequence[Sentence]) -> str:
     sentences is one, else its last sentence, and the one before if that is very short. Nothing if they ask
     for a secret, or if the turn ends with the options to choose from."""
     said = said[-3:]
-    asked = [n for n, one in enumerate(said) if one.text.endswith(_ASKS)]
+    asked = [n for n, one in enumerate(said) if _asks(one.text)]
     if any(redaction.names_secret(one.text) for one in said) or (said and said[-1].is_item and not asked):
         return ""
     said = said[: asked[-1] + 1] if asked else said
     text, before = said[-1].text if said else "", said[-2] if len(said) > 1 else None
     if before and _length(text) < _SHORT_QUESTION and (before.text.endswith(_ASKS) or not before.is_item):
         text = f"{before.text} {text}"
+    text += "?" if asked and not text.endswith(_ASKS) else ""
     return text if len(text) <= _LONGEST_QUESTION and _length(text) >= _SHORT_QUESTION - 1 else ""
+
+
+def _asks(text: str) -> bool:
+    """Whether a sentence is a question, if need be without its mark."""
+    return text.endswith(_ASKS) or _replies_by("asks", text)
 
 
 def _length(text: str) -> int:
@@ -669,12 +677,26 @@ def _is_pasted(text: str) -> bool:
     return any(_LOG_LINE.match(line) or (len(lines) > 1 and _DUMP.match(line)) for line in lines)
 
 
-def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None, leans: bool = False) -> Candidate:
-    """A person's short turn as a candidate, after what it answers or corrects unless it is understood alone;
-    if it `leans` on that, always."""
+def _tells(question: str, text: str) -> bool:
+    """Whether an agent's turn answers a question with a value or a name, too short to be a statement."""
+    short = bool(question) and 0 < _length(text) < _STANDS_ALONE and _answer_score(question, text) is not None
+    unknown = (not in_lexicon(word) for word in re.findall(r"[^\W\d_]{3,}", text))
+    return short and (bool(re.search(r"\d|\w[./@_]\w", text)) or any(unknown))
+
+
+def _answer(
+    question: str,
+    found: Score,
+    turn: Turn,
+    zone: tzinfo | None,
+    context: Context = Context(person=True),
+    leans: bool = False,
+) -> Candidate:
+    """A short turn as a candidate, after what it answers or corrects unless it is understood alone; if it
+    `leans` on that, always."""
     quote = one_line(turn.text)
     sentence = Sentence(without_markup(quote), quote, 0)
-    candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
+    candidate = _to_candidate(([sentence], found), turn, context, zone)
     alone = not leans and not _is_question(question)
     if alone and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE:
         return candidate
@@ -790,6 +812,8 @@ class Extraction:
         """The number of the person's latest turn."""
         self._question = ""
         """What the assistant's latest turn ends with, until the person has answered."""
+        self._asked = ""
+        """The question that the person's latest turn ends with, if it does."""
 
     def add(self, turn: Turn) -> None:
         """Add a turn, in the order of the conversation."""
@@ -802,6 +826,7 @@ class Extraction:
                 self._drop(range(self._person_turn, self._person_turn + 1))
             if _replies_by("denies", turn.text):
                 self._drop(range(self._person_turn + 1, self._turns))
+            self._drop_guess("concedes", turn.text, range(self._turns))
             corrected = self._find_corrected(turn.text)
             self._person_turn = self._turns
             self._score_turn(
@@ -809,7 +834,8 @@ class Extraction:
             )
             if corrected in self._candidates:
                 self._join_correction(corrected, turn)
-            self._question = ""
+            self._question, asked = "", _question_in(sentences(turn.text))
+            self._asked = asked if _asks_what(asked) else ""
         else:
             self._pending_turn = (self._turns, turn)
 
@@ -839,14 +865,20 @@ class Extraction:
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
         if not context.person and _replies_by("admits", turn.text):
             self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
+        if not context.person:
+            asked = range(self._person_turn, self._person_turn + 1)
+            refuted = [one for one in said if self._drop_guess("refutes", one.text, asked)]
+            context = replace(context, confirmed=context.confirmed or bool(refuted))
         self._sentence_counts[turn.role] += len(said)
         answer, rules = _without_rules(turn, said) if context.person else (turn, [])
         if context.person and not typed and (least := _answer_score(self._question, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
             limited = least is LIMIT
-            self._insert(_answer(self._question, found, answer, self._zone, limited), (number, 0))
+            self._insert(_answer(self._question, found, answer, self._zone, leans=limited), (number, 0))
             said = rules
+        if not context.person and _tells(self._asked, turn.text):
+            self._insert(_answer(self._asked, TOLD, turn, self._zone, context), (number, 0))
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
                 continue
@@ -877,6 +909,23 @@ class Extraction:
         for key in [key for key, found in self._candidates.items() if found.order[0] in turns]:
             if about is None or len(about & self._candidates[key].terms) > 1:
                 self._pop(key)
+
+    def _drop_guess(self, how: str, text: str, turns: range) -> bool:
+        """Drop what a person in these turns took for the cause, or only supposed, if the text denies it.
+        Whether it denies anything."""
+        denied = None if text.endswith(_ASKS) else _replies()[how].match(text)
+        about = terms(denied["what"] if denied else "")
+        guesses = [
+            key
+            for key, found in self._candidates.items()
+            if found.order[0] in turns
+            and about & found.terms
+            and (found.candidate.who, found.candidate.kind) == ("person", "world")
+            and _replies_by("supposes", found.candidate.text)
+        ]
+        for key in guesses:
+            self._pop(key)
+        return bool(guesses)
 
     def _find_corrected(self, text: str) -> int:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
@@ -1095,7 +1144,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     numbered list are steps and belong together, those of a bulleted list do not.
     """
     if one.block == other.block:
-        if other.text.endswith(("?", "？")):
+        if _asks(other.text):
             return False
         if _replies_by("amends", other.text) or (_VOTES.match(other.text) and _length(other.text) < 4):
             return True
@@ -1191,7 +1240,7 @@ def _assistant_context(turn: Turn, following: Turn | None) -> Context:
         final=following is None,
         proposal=closing and bool(_PROPOSES.search(turn.text[-300:])),
         refused=_replies_by("refuses", answer),
-        confirmed=_replies_by("confirms", answer),
+        confirmed=_replies_by("confirms", answer) or _replies_by("concedes", answer),
     )
 
 
