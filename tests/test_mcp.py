@@ -124,7 +124,7 @@ def tools() -> list[Any]:
 def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
     contract = {
         "archival_memory_insert": ["content", "tags"],
-        "archival_memory_search": ["query"],
+        "archival_memory_search": ["query", "limit"],
         "core_memory_replace": ["section", "value"],
         "get_core_memory_blocks": [],
         "list_pages": ["folder"],
@@ -345,6 +345,10 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "not one of low, mid, high"),
         ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
+        ("recall", {"query": "x", "min_score": 7}, "min_score must be at most 1"),
+        ("recall", {"query": "word " * 500}, "2,000 are the most"),
+        ("archival_memory_search", {"query": "word " * 500}, "2,000 are the most"),
+        ("core_memory_replace", {"section": "A", "value": " "}, "value is empty"),
         ("get_page", {"id": "nope"}, "Hint: call list_pages."),
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("delete_page", {"id": "nope"}, "Hint: call list_pages."),
@@ -617,15 +621,16 @@ def test_a_broken_line_is_answered_and_the_next_too(place: Place) -> None:
     rows += [
         "[" * 100_000,
         '{"jsonrpc": "2.0", "id": {}, "method": "no/such"}',
+        '{"jsonrpc": "2.0", "id": null, "method": "tools/list"}',
         "x" * (relay.LARGEST_LINE + 1),
     ]
-    rows += [json.dumps(asks("tools/call", 4, name="nope")), json.dumps(asks("ping", 5))]
+    rows += [json.dumps(asks("tools/call", 4, name="archival_search")), json.dumps(asks("ping", 5))]
     said = relayed(place, rows, "off")
     codes = [each["error"]["code"] if "error" in each else each["id"] for each in said]
     assert codes == [
-        *(-32700, -32700, -32600, -32600, -32600, -32600, -32600), -32700, -32601, -32600, -32602, 5,
+        *(-32700, -32700, -32600, -32600, -32600, -32600, -32600), -32700, -32600, -32600, -32600, -32602, 5,
     ]  # fmt: skip
-    assert "archival_memory_search" in said[-2]["error"]["message"]
+    assert said[-2]["error"]["message"].endswith("did you mean archival_memory_search?")
 
 
 def test_a_line_that_is_too_long_is_answered_by_its_id(place: Place) -> None:

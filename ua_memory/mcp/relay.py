@@ -101,10 +101,14 @@ def unknown_names(names: Sequence[str], known: dict[str, Any]) -> str:
         return "the name of a tool is empty"
     if not unknown:
         return ""
+    return _with_nearest(f"no tool or set of tools is called {', '.join(unknown)}", unknown, there)
+
+
+def _with_nearest(what: str, unknown: Sequence[str], there: Sequence[str]) -> str:
+    """An error message, and the names that are most like the unknown ones."""
     from difflib import get_close_matches
 
     near = ", ".join(dict.fromkeys(each for name in unknown for each in get_close_matches(name, there, 1)))
-    what = f"no tool or set of tools is called {', '.join(unknown)}"
     return f"{what}; did you mean {near}?" if near else what
 
 
@@ -146,8 +150,9 @@ class Relay:
                 self._cancel(message.get("params"))
             if "id" not in message:
                 return
-            if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
-                number = message["id"]
+            if not isinstance(message["id"], str | int) or isinstance(message["id"], bool):
+                raise JsonRpcError(BAD_REQUEST, "an id is a string or an integer")
+            number = message["id"]
             method, params, era = _request_parts(message)
             action = params.get("name") if method == "tools/call" else method
             if str(action) in IN_THREADS and len(self._running) < MOST_THREADS:
@@ -265,7 +270,8 @@ class Relay:
         asked = self._expand_names(self.names or ["all"])
         names = [tool["name"] for tool in self.known["tools"] if tool["name"] in asked]
         if name not in names:
-            raise JsonRpcError(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
+            called = str(name)[:50]
+            raise JsonRpcError(BAD_PARAMS, _with_nearest(f"unknown tool {called}", [called], names))
         return _tool_result(self._ask({"tool": name, "arguments": params.get("arguments")}, running), answers)
 
     def _read_resource(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
