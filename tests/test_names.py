@@ -84,6 +84,25 @@ def test_a_title_is_one_name(said: str, named: tuple[str, ...]) -> None:
     assert {name for name, sure in name_candidates(said).items() if sure} == set(named)
 
 
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("Ela trabalha no Hospital da Luz.", ("Hospital da Luz",)),
+        ("Anna arbeitet im Hospital da Luz.", ("Hospital da Luz",)),
+        ("Anna arbeitet im Hospital seit März.", ()),
+        ("Ela mora na Santa Casa da Misericórdia do Porto.", ("Santa Casa da Misericórdia do Porto",)),
+        ("We met Juan de la Cruz at Museo del Prado.", ("Juan de la Cruz", "Museo del Prado")),
+        ("On habite Rue du Bac chez Mario della Valle.", ("Rue du Bac", "Mario della Valle")),
+        ("Prazo da Ana é sexta. Hospital do Porto ligou.", ("Ana", "Porto")),
+        ("O contato é Dona Ivone da Floricultura Jasmim.", ("Dona Ivone", "Floricultura Jasmim")),
+        ("What will Tom do Monday, and what can Ann do Java with?", ("Tom", "Ann", "Java")),
+        ("Dann kaufte Anna das Auto des Vaters von Bob.", ("Anna", "Vaters", "Bob")),
+    ],
+)
+def test_romance_names_are_joined_by_their_small_words(said: str, named: tuple[str, ...]) -> None:
+    assert names(said) == named
+
+
 @pytest.mark.parametrize("word", ["Kubernetes ", "O'Brien's ", "Aa" * 40 + " "])
 def test_a_long_row_of_capitalised_words_takes_no_exponential_time(word: str) -> None:
     begun = process_time()

@@ -58,6 +58,11 @@ _GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} (?:[a-zäöüß]{{3,}}e[mnrs]? )
 """A German article (`zum` has one), possessive or number. The word after it is a noun, and all nouns are
 capitalised."""
 
+_JOINT = late(r" (?:d[aeiou]|dos|del|del(?:la|le|lo)|dei|degli|de l[ao]s?) ")
+"""What joins the words of a name in the Romance languages, as in Hospital da Luz; not `das` and `des`, which
+are German articles, too."""
+_ENGLISH = late(r"(?i)(?<!\w)(?:the|is|are|to|and|with|can|could|did|does|will|would|should|what|how)(?!\w)")
+
 LABELS = frozenset(_LISTS["labels"].split())
 """Words before a colon that are no speaker."""
 ABBREVIATIONS: Mapping[str, str] = _LISTS["abbreviations"]
@@ -78,8 +83,26 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def _capitalised_runs(text: str) -> Iterator[tuple[list[str], bool]]:
-    """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence. A title
-    ("Lord of the Rings") is one, without its article, and does not merely open a sentence."""
+    """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence. Runs
+    joined as in "Hospital da Luz" are one, unless the first is a single word that opens a sentence, or each
+    is a name of several words."""
+    run, opens, end = list[str](), False, 0
+    for words, first, at, to in _plain_runs(text):
+        joined = _JOINT.fullmatch(text, end, at) if len(run) > opens and run[-1] not in NO_NAMES else None
+        if joined and 1 in (len(run), len(words)) and (joined[0] != " do " or not _ENGLISH.search(text)):
+            run += [*joined[0].split(), *words]
+        else:
+            if run:
+                yield run, opens
+            run, opens = words, first
+        end = to
+    if run:
+        yield run, opens
+
+
+def _plain_runs(text: str) -> Iterator[tuple[list[str], bool, int, int]]:
+    """Each run of capitalised words, whether it opens a sentence, and its place. A title ("Lord of the
+    Rings") is one, without its article, and does not merely open a sentence."""
     plain = text if _CODE_SIGNS.isdisjoint(text) else _CODE.sub(lambda m: "\0" * len(m[0]), text)
     for match in _CAPITALISED_RUN.finditer(plain):
         near = plain[max(0, match.start() - 32) : match.start()]
@@ -87,11 +110,15 @@ def _capitalised_runs(text: str) -> Iterator[tuple[list[str], bool]]:
         opens = opens and not _TITLE.search(near.rstrip(" "))
         if _GERMAN_NOUN.match(match[0]):
             words, opens = words[2:], False
-        elif _GERMAN_DETERMINER.search(near) and words[0].isalpha() and not words[0][1:2].isupper():
+        elif (
+            _GERMAN_DETERMINER.search(near)
+            and words[0].isalpha()
+            and not (words[0][1:2].isupper() or _JOINT.match(plain, match.end()))
+        ):
             words = words[1:] if len(words) == 1 or words[1][0].isdigit() else words
         if "of" in words:
             words, opens = words[words[0] == "The" or (opens and _is_opener(words[0])) :], False
-        yield words, opens
+        yield words, opens, match.start(), match.end()
 
 
 def _trim_name(words: list[str]) -> str:
