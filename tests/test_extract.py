@@ -256,9 +256,10 @@ def test_exported_chats_and_mails_say_who_speaks_and_when(text: str, kept: list[
 def test_an_exported_chat_is_flushed_by_its_messages() -> None:
     chat = (
         "12/10/2026, 18:05 - Tom: I'm allergic to nuts. I never eat them.\n"
-        "12/10/2026, 18:06 - Helen: We decided to arrive tomorrow because of the kids\n"
+        "12/10/2026, 23:59 - Helen: We decided to arrive tomorrow because of the kids\n"
     )
     found = extract(read(io.BytesIO(chat.encode())))
+    assert {one.at for one in found} == {datetime(2026, 10, 12, 12, tzinfo=UTC)}  # in no known zone
     assert [(one.text, one.when) for one in found] == [
         ("Tom: I'm allergic to nuts.", None),
         ("Tom: I never eat them.", None),
@@ -396,6 +397,8 @@ def test_an_answer_of_a_named_person_is_kept_with_the_question() -> None:
     assert [fact.text for fact in facts] == [
         f"{asked[0]} – {said[0]}", f"{asked[1]} – {said[1]}", "Julia: Please send invoice 25 on Friday.",
     ]  # fmt: skip
+    facts = _facts_of("Notes of the board", "", *asked[:1], *said[:1], "", "Decision: we use Postgres 16.")
+    assert facts[0].text == f"{asked[0]} – {said[0]}"
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,9 @@ def _retain_reply(done: RetainResult) -> str:
         return f"{name} has not changed: nothing to do."
     counts = [(done.facts, "kept"), (done.seen_again, "known already"), (done.removed, "gone")]
     said = ", ".join(f"{len(facts)} {word}" for facts, word in counts if facts) or "nothing kept"
-    lines = [f"{name}: {said}, in {done.path}." if done.path else f"{name}: {said}."]
+    paths = {fact.place.path for fact in done.facts}
+    where = f", in {f'{len(paths)} logs' if len(paths) > 1 else done.path}" if done.path else ""
+    lines = [f"{name}: {said}{where}."]
     lines += [f"- {fact.text} ^{fact.id}" for fact in done.facts[:20]]
     lines += [f"… and {len(done.facts) - 20} more"] if len(done.facts) > 20 else []
     if not done.by and not done.facts and done.read:

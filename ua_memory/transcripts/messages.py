@@ -191,7 +191,7 @@ _SLACK = (  # a line of its own
     re.compile(r"\u200e?(?P<name>[A-ZÀ-Þ]\S*(?: [A-ZÀ-Þ]\S*){1,3}) \d{1,2}:\d\d [AP]M\s*$"),
 )
 _LINE = (  # title, a line for each day, and messages, whose time is of that day
-    re.compile(r"\[LINE\] .*$"),
+    re.compile(r"\[LINE\] .*$(?P<name>)"),
     re.compile(rf"(?:\w{{2,9}}, )?(?P<day>{_NUMBERS})(?:\s?\(\w+\)| \w+)?\s*$"),
     re.compile(r"(?P<time>\d{1,2}:\d\d(?: [AP]M)?)\t(?:(?P<name>[^\t\n]{1,40})(?:\t|$))?"),
 )
@@ -304,17 +304,20 @@ def text_form(text: str) -> TextForm:
 
 def _name_labels(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     """The labels of a conversation between named people: most lines begin with one, and one person asks
-    another. None if a label is no person's, or if all are English words."""
+    another. None if one is an agent's, or if all are English words."""
     label = re.compile(_NAME_LABEL.format(_NAME))
-    said = [(found["name"], line.rstrip()) for line in lines if (found := label.match(line))]
+    labels = [(found["name"], line.rstrip()) for line in lines if (found := label.match(line))]
+    others = {name for name, _ in labels if name in NO_NAMES or name.casefold() in LABELS}
+    said = [one for one in labels if one[0] not in others]
     names = dict.fromkeys(name for name, _ in said)
     asked = any(one != other and line.endswith(("?", "？")) for (one, line), (other, _) in pairwise(said))
     if not asked or 2 * len(said) < len(lines) or all(in_lexicon(name.split()[0]) for name in names):
         return ()
-    roles = {who[0] for name in names if (who := speaker(f"{name}:"))}
-    if roles - {"person"} or any(name in NO_NAMES or name.casefold() in LABELS for name in names):
+    if any(who[0] != "person" for name in names if (who := speaker(f"{name}:"))):
         return ()
-    return (re.compile(_NAME_LABEL.format("|".join(map(re.escape, names)))),)
+    by_name = _NAME_LABEL.format("|".join(map(re.escape, names)))
+    ends = "|".join(rf"(?={re.escape(other)}:)" for other in others)
+    return (re.compile(by_name), *([re.compile(ends)] if ends else []))
 
 
 def _stamp_names(lines: Iterable[str], forms: Iterable[re.Pattern[str]]) -> list[str]:
@@ -344,7 +347,7 @@ def stamped_part(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) 
         return replace(before, at=_mail_day(date, before.at), text="", head=head)
     if has.get("mail"):
         return replace(before, role="person", speaker=name, text="", head=head)
-    role: Role | None = "person" if has.get("name") else None
+    role: Role | None = "person" if has.get("name") or "name" not in has else None
     said = line[found.end() :].lstrip() or "\n"
     if not {"day", "clock", "time"} & has.keys():  # a name alone
         return replace(before, role=role, speaker=name, text=said)
@@ -440,7 +443,8 @@ class Prose(Format):
                 last, entry = line, EntryIds(Turn(f"L{line}", "person", "", line=line))
             if role and text and not (role == "person" and _only_headings(text)):
                 text = f"{part.speaker}: {text}" if part.speaker else text
-                yield entry.next(role=role, text=text, at=part.at)
+                # In which zone is not known; noon is on the same day in most.
+                yield entry.next(role=role, text=text, at=part.at and part.at.replace(hour=12, minute=0))
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         yield record["text"]
