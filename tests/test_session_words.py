@@ -282,6 +282,46 @@ def test_a_fact_stands_before_a_passage_that_asks_the_same(memory: Memory) -> No
     assert "Dr. Sand" in memory.search("who is the vet for the goats").hits[0].item.text
 
 
+FILES = tuple(
+    text
+    for n in range(12)
+    for text in (
+        f"please also check file number {n} of the importer for leftovers",
+        f"Checked file {n}, it looks fine to me and needs no change at all.",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Understood.",
+        "I don't know that, the notes do not say.",
+        "Which one do you mean?",
+        "Let me look first.",
+    ],
+)
+def test_a_question_without_an_answer_is_none(memory: Memory, reply: str) -> None:
+    """Neither the passage that asks nor the others, which have the question for a title."""
+    memory.insert("The label printer is a 300 dpi Zebra ZD421.")
+    said(memory, "what is the resolution of the label printer?", reply, *FILES)
+    hits = memory.search("what is the resolution of the label printer").hits
+    assert hits[0].item.record == "fact" and all(hit.match < 0.35 for hit in hits[1:]), hits[1]
+
+
+@pytest.mark.parametrize("reply", ["300 dpi.", "It says 300, and I see no reason to doubt that."])
+def test_a_question_with_its_answer_is_one(memory: Memory, reply: str) -> None:
+    said(memory, "what is the resolution of the label printer?", reply, *FILES)
+    answer = memory.search("what is the resolution of the label printer")
+    assert answer.answered and reply in answer.hits[0].item.text
+
+
+def test_a_title_that_states_something_counts_for_every_passage(memory: Memory) -> None:
+    turns = [turn(n, text, "assistant" if n % 2 else "person", n) for n, text in enumerate(FILES)]
+    memory.sessions.add(SHOP, turns, now=NOON, title="The label printer of hall 2")
+    assert {hit.item.record for hit in memory.search("label printer").hits} == {"session"}
+
+
 def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     memory.insert("The vet for the goats is Dr. Sand.")
     said(memory, "the vet for the goats was late")

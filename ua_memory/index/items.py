@@ -34,7 +34,7 @@ from ua_memory.records import (
     ref_of,
     written_id,
 )
-from ua_memory.text import wording
+from ua_memory.text import noise, wording
 from ua_memory.text.names import ORDINARY, entities, name_candidates
 
 # -- conversations -----------------------------------------------------------------------------------------
@@ -317,7 +317,10 @@ def session_items(data: bytes, path: str, mask: Mask) -> list[IndexItem] | None:
     if found is None:
         return None
     lines, items = data.split(b"\n"), list[IndexItem]()
-    context = clean(mask(f"{found.title}\n{found.project}"))
+    # A question says nothing of what the other passages are about.
+    stated = not noise.is_question(found.title)
+    title = clean(mask(found.title))
+    context = f"{title if stated else ''}\n{clean(mask(found.project))}"
     for seq, one in enumerate(sessions.passages(found)):
         text = clean(mask(one.text))
         items.append(
@@ -333,13 +336,13 @@ def session_items(data: bytes, path: str, mask: Mask) -> list[IndexItem] | None:
                 text=text,
                 texthash=texthash(one.text),
                 linehash=lines_hash(b"\n".join(lines[one.line - 1 : one.end])),
-                vhash=text_id(text),
+                vhash=text_id(f"{title if stated else ''}\n{text}"),
                 day=one.day,
                 origin="person" if "person" in one.speakers else "agent",
                 own="person" not in one.speakers,
                 client=found.client,
                 session=found.session,
-                heading=clean(mask(found.title)),
+                heading=title,
                 context=context,
                 tags=tuple(tag.casefold() for tag in found.tags),
             )

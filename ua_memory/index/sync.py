@@ -37,6 +37,7 @@ from ua_memory.index.generations import (
     io_as_cannot_write,
 )
 from ua_memory.index.items import (
+    SESSION,
     chunks,
     lines_hash,
     open_read_only,
@@ -648,13 +649,17 @@ def _runs_of(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
     """The runs that contain these texts, as {text id: text} in order; others are their own run."""
     single: list[dict[str, str]] = []
     shared_runs: set[str] = set()
+    # Of a session's title only what its context has is embedded.
+    heading = (
+        f"CASE record WHEN '{SESSION}' THEN substr(context, 1, instr(context, char(10)) - 1) ELSE heading END"
+    )
     for part in chunks(names):
-        query = f"SELECT run, vhash, heading, text FROM items WHERE vhash IN ({placeholders(part)})"
-        for run, name, heading, text in words.db.execute(f"{query} GROUP BY vhash", part):
+        query = f"SELECT run, vhash, {heading}, text FROM items WHERE vhash IN ({placeholders(part)})"
+        for run, name, over, text in words.db.execute(f"{query} GROUP BY vhash", part):
             if run:
                 shared_runs.add(run)
             else:
-                single.append({name: with_heading(heading, text)})
+                single.append({name: with_heading(over, text)})
     together: dict[str, dict[str, str]] = {}
     for part in chunks(sorted(shared_runs)):
         for run, name, text in words.db.execute(

@@ -17,12 +17,13 @@ from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import has_identifier, identifiers, is_about_another, is_unspaced
 from ua_memory.index.terms import words as words_of
+from ua_memory.knowledge.sessions import is_announcement
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
 from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
 from ua_memory.text.names import numerals
-from ua_memory.text.noise import word_stem
+from ua_memory.text.noise import is_question, word_stem
 from ua_memory.text.patterns import data_text
 
 if TYPE_CHECKING:
@@ -367,11 +368,67 @@ def in_file_order(found: list[Ranked]) -> list[Ranked]:
 
 def _asks_the_same(asked: ParsedQuery, text: str) -> bool:
     """Whether a text contains a question with most of the query's words."""
-    words = [asked.text[word.start : word.end].casefold() for word in asked.words if word.specific]
-    questions = _QUESTION.findall(text.casefold())
-    return bool(words) and any(
-        sum(word in question for word in words) >= SAME_QUESTION * len(words) for question in questions
-    )
+    words = _specific_words(asked)
+    return any(_share(words, question) >= SAME_QUESTION for question in _QUESTION.findall(text.casefold()))
+
+
+def _specific_words(asked: ParsedQuery) -> list[str]:
+    return [asked.text[word.start : word.end].casefold() for word in asked.words if word.specific]
+
+
+def _share(words: Sequence[str], text: str) -> float:
+    """The share of these words that are in a text, all in lower case."""
+    return sum(word in text for word in words) / len(words) if words else 0.0
+
+
+# -- questions without an answer ---------------------------------------------------------------------------
+
+
+UNANSWERED = 1 / 3
+"""The factor on the score of a passage that only repeats the query."""
+_TURN = re.compile(r"^(?=(?:person|agent): )", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n")
+_NO_ANSWER = re.compile(
+    r"\W*(?:ok(?:ay)?|sure|understood|noted|verstanden|alles klar|d['’]accord|vale)?\W*\Z|.*[?？]\s*\Z"
+    r"|.*\b(?:(?:do(?:es)?n['’]t|do not|can(?:no|['’])t|could(?:n['’]t| not)) (?:know|have|find|see|say|tell)"
+    r"|no (?:record|information|memory)|weiß (?:ich )?(?:es )?nicht|keine (?:ahnung|information|angabe)"
+    r"|ne sais pas|no lo sé)\b",
+    re.DOTALL,
+)
+"""A reply that says nothing, asks back, or does not know."""
+
+
+def unanswered_last(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
+    """The candidates; a session's passage that repeats the query without an answer has a third of its score,
+    which is no answer."""
+    words, changed = _specific_words(asked), list[Ranked]()
+    for one in found:
+        if one.item.record == SESSION and _only_asks(words, one.item.text.casefold()):
+            score = round(one.score * UNANSWERED, 6)
+            one = one._replace(score=score, parts={**one.parts, "asks": round(score - one.score, 4)})
+        changed.append(one)
+    return sorted(changed, key=lambda one: -one.score)
+
+
+def _only_asks(words: Sequence[str], text: str) -> bool:
+    """Whether a passage, in lower case, asks what the query does, without an answer, and says little else of
+    it."""
+    turns, asks, rest = _TURN.split(text), False, list[str]()
+    for turn, after in zip(turns, [*turns[1:], ""], strict=True):
+        who, _, said = turn.partition(": ")
+        parts = _SENTENCE.split(said)
+        at = next(
+            (n for n, s in enumerate(parts) if is_question(s) and _share(words, s) >= SAME_QUESTION), None
+        )
+        if at is None:
+            rest.append(said)
+            continue
+        reply = after.partition(": ")[2] if not after.startswith(who) else ""
+        replies = (" ".join(parts[at + 1 :]), reply)
+        if any(not _NO_ANSWER.match(each) and not is_announcement(each) for each in replies):
+            return False
+        asks, rest = True, [*rest, *parts[:at]]
+    return asks and _share(words, " ".join(rest)) < SAME_QUESTION / 2
 
 
 # -- dates -------------------------------------------------------------------------------------------------

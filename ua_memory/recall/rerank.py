@@ -352,6 +352,8 @@ def _with_neighbours(words: Sequence[QueryWord], items: Sequence[IndexItem], own
     is_turn = np.array([bool(item.speaker) for item in items])
     is_question = np.array([index_items.is_question(item.text) for item in items])
     not_name = np.array([not word.named for word in words])
+    # A session's passage has its own surroundings.
+    nearby = NEIGHBOUR * np.array([item.record != index_items.SESSION for item in items])
     best = own.copy()
     for step in (-2, -1, 1):
         # Items between may be missing: the neighbour is this many rows away.
@@ -359,11 +361,11 @@ def _with_neighbours(words: Sequence[QueryWord], items: Sequence[IndexItem], own
             this, other = _shifted(len(items), rows if step > 0 else -rows)
             adjacent = (section[this] == section[other]) & (seq[other] == seq[this] + step)
             turns = is_turn[this] & is_turn[other]
-            weight = {-2: turns * EARLIER, 1: np.where(turns, AFTER, NEIGHBOUR * ~is_question[other])}.get(
+            weight = {-2: turns * EARLIER, 1: np.where(turns, AFTER, nearby[this] * ~is_question[other])}.get(
                 step
             )
             if weight is None:
-                weight = np.where(is_question[other], QUESTION_BEFORE, np.where(turns, BEFORE, NEIGHBOUR))
+                weight = np.where(is_question[other], QUESTION_BEFORE, np.where(turns, BEFORE, nearby[this]))
             lent = own[:, other] * (adjacent * weight).astype(np.float32) * not_name[:, None]
             best[:, this] = np.maximum(best[:, this], lent)
     return best

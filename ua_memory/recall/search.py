@@ -54,6 +54,7 @@ from ua_memory.recall.fusion import (
     penalize_untrusted,
     rank_candidates,
     recent_first,
+    unanswered_last,
 )
 from ua_memory.records import Place
 from ua_memory.text import dates, noise
@@ -580,7 +581,7 @@ def _reorder(
     """(the candidates in their final order, {key of a newer item: the older one it replaces}, notes): after
     the penalty for untrusted sources, the cross-encoder, dates, and replaced values."""
     found, notes = penalize_untrusted(dedupe.with_origin_of_proofs(index.words, found)), []
-    found = identified_first(found, one.asked)
+    found = unanswered_last(identified_first(found, one.asked), one.asked)
     if index.cross is not None and text.strip():
         try:
             found = apply_cross_encoder(index.cross, clean(text), found)
