@@ -129,8 +129,21 @@ _PAST_ONLY = late(
 """Words for what has lasted since a day or happened on it, in other languages than English."""
 _RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year|weekend|{_DAYS}))\b")
 _LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
-_REASON = late(r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*", re.I)
-"""A clause that says why: its day is not that of what it explains."""
+_REASON = late(
+    r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*"
+    r"|\b(?:(?:i|we|you|he|she|they) (?:was|were) (?:wrong|mistaken)"
+    r"|as (?:\w+ )?(?:said|told|mentioned|agreed|discussed)"
+    r"|(?:ich|wir) (?:lag|lagen|habe?n? mich)|wie (?:\w+ )*?(?:gesagt|besprochen|erwähnt))\b[^,.;:]*",
+    re.I,
+)
+"""A clause that says why, or what was said or thought before: its day is not that of what it explains."""
+_SHORT_DAY = r"(0?[1-9]|[12]\d|3[01])\.(?:(0?[1-9]|1[0-2])\.)?"
+_SHORT_DATE = late(
+    r"(?:^|[(:,]\s*|\b(?:am|vom|zum|ab|bis|den|de[rm]|seit|und|(?:mo|di|mi|do|fr|sa|so)\w*|\w+tag)[.,]*\s+)"
+    rf"(?:{_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)?{_SHORT_DAY.replace('.)?', '.)')}(?![\d\w])",
+    re.I,
+)
+"""A German date without a year, or a period between two: "am 2.12.", "21.12. bis 6.1."."""
 _CLAUSE_TEXT = late(r"(?:[^,;:!?.]|(?<=\d)(?<!\d{3})\.|[.,:](?=\s?\d))+")
 _MOVED = late(
     r"\b(?:mov(?:e[sd]?|ing)|(?:shift|postpon|reschedul|delay|defer|push|chang)\w*|versch[io]e?b\w*"
@@ -147,6 +160,8 @@ _OLD_DATE = late(
 )
 """The old date in a clause with a word of `_MOVED`: "postponed from 3 to 5 May" is no period."""
 _WORD = late(r"\w+")
+_NOT_THEN = late(r"\b(?:not|instead of|rather than|nicht|statt|pas|au lieu d[eu]|no)(?: \w+)? \w+day\b", re.I)
+"""A weekday that is not meant."""
 _CLOCK = late(r"\b\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b|\b\d{1,2}:\d\d\b(?! ?(?:uhr|h|[ap]m)\b)", re.I)
 _BYGONE = late(
     rf"\b(?:last|letzte\w*|every|each|jede\w*|cada|chaque|tous|war(?:en)?|hatten?|wurden?|kam(?:en)?|trafe?n?"
@@ -180,6 +195,9 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if rest != text and not any(_named_periods(rest, said)):
         return None
     start, end = found.pop()
+    others = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", text), said)}
+    if end - start == timedelta(days=1) and others - {start.weekday()}:
+        return None
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
 
 
@@ -223,21 +241,30 @@ def _named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 def _appointments(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The coming days that a text names by their weekday, if it has one time of day: "Ok, Friday 8 pm"."""
-    if len(_CLOCK.findall(text)) != 1 or _BYGONE.search(text) or text_calendar.tense(text, 0, 0) == "past":
+    if len(_CLOCK.findall(text)) != 1 or _BYGONE.search(text):
         return
-    code = foreign_dates.language(text)
-    words = [word for word, _, _ in foreign_dates.translated(text, code)] if code else _WORD.findall(text)
-    for number, name in enumerate(calendar.day_name):
-        if any(word.lower() == name.lower() for word in words):
-            day = said + timedelta(days=(number - said.weekday()) % 7)
+    for day, at in _weekdays(text, said):
+        if text_calendar.tense(text, at, at) != "past":
             yield day, day + timedelta(days=1)
+
+
+def _weekdays(text: str, said: date) -> Iterator[tuple[date, int]]:
+    """The coming days that a text names by their weekday, and where."""
+    code = foreign_dates.language(text)
+    english = [(found[0], found.start()) for found in _WORD.finditer(text)]
+    words = [(word, at) for word, at, _ in foreign_dates.translated(text, code)] if code else english
+    numbers = {name.lower(): number for number, name in enumerate(calendar.day_name)}
+    for word, at in words:
+        if (number := numbers.get(word.lower())) is not None:
+            yield said + timedelta(days=(number - said.weekday()) % 7), at
 
 
 def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The days that a text names in other languages: by their month (without a year the nearest one is
     meant), else by words such as `nächste Woche` and `ayer`."""
+    yield from (short := list(_short_dates(text, said)))
     dated = foreign_dates.days_of_months(text)
-    code = None if dated or _LASTING.search(text) else foreign_dates.language(text)
+    code = None if dated or short or _LASTING.search(text) else foreign_dates.language(text)
     english = " ".join(word for word, _, _ in foreign_dates.translated(text, code)) if code else ""
     for part in filter(_RELATIVE.search, english.split(",")):
         yield from _periods_in_english(part, said)
@@ -247,6 +274,17 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
             near = [one for one in near if one <= said or not _PAST_ONLY.search(text)]
             at = min(near, key=lambda one: abs(one - said))
             yield at.replace(day=first), at + timedelta(days=1)
+
+
+def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
+    """The German dates of a text without a year, of which the nearest is meant, and periods between two."""
+    for match in _SHORT_DATE.finditer(text):
+        first, first_month, day, month = (int(part or 0) for part in match.groups())
+        with suppress(ValueError):
+            near = text_calendar.in_nearby_years(said, first_month or month, first or day)
+            start = min(near, key=lambda one: abs(one - said))
+            end = start.replace(month=month, day=day)
+            yield start, (end if end >= start else end.replace(year=end.year + 1)) + timedelta(days=1)
 
 
 def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:

@@ -1050,13 +1050,13 @@ ran read said sat saw sent set shut slept sold spent spoke stood taught thought 
 understood was were went woke won wrote since"""
 _OPEN = """is are am be being must (?-i:may) might can could should would plan plans due deadline start starts
 begin begins end ends open opens close closes launch launches ship ships expire expires happen happens
-goes leave leaves arrive arrives return returns"""
+goes leave leaves arrive arrives return returns slips slides moves shifts"""
 """Verbs whose day may be past or future."""
 _NO_VERB = "hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
 _IRREGULAR = "|".join(_PAST.split())
 _TENSE_CUE = late(
     rf"\b(?P<ahead>{_AHEAD})\b"
-    rf"|\b(?P<no>(?:is|are|be) (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
+    rf"|\b(?P<no>(?:is|are|be)(?:n['’]t| not)? (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
     rf"|\b(?P<open>{'|'.join(_OPEN.split())})\b"
     r"|(?<!went )(?<!came )(?<!moved )(?<!flew )(?<!drove )(?<!back )\b(?P<verb>(?-i:to (?:be )?[a-z]+))\b"
