@@ -110,6 +110,10 @@ def test_an_archive_is_imported(shell: Shell) -> None:
     shell.ok("export", str(shell.home / "a.tar"))
     done = shell("init", str(shell.home / "two"), "--from", str(shell.home / "a.tar"))
     assert done.code == 2 and f"ua-memory import archive {shell.home / 'a.tar'}" in done.err
+    shell.ok("init", str(shell.home / "two"))
+    there = Shell(shell.home, shell.home / "two", shell.env, time=shell.time)
+    assert "2 revisions; statements: 1 new\n" in there.ok("import", "archive", str(shell.home / "a.tar")).out
+    assert "Imported the archive a.tar" in there.ok("log").out
 
 
 def test_its_json_and_a_second_run(shell: Shell) -> None:

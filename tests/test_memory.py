@@ -151,6 +151,16 @@ def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
     assert not fresh.insert("said", tags=["b"]).sighting
 
 
+def test_a_text_that_differs_in_width_or_a_full_stop_is_known(fresh: Memory) -> None:
+    one = fresh.insert("会議は12月3日")
+    for text in ("会議は１２月３日", "会議は12月3日。", "会議は12月3日", "会議は１２月３日。"):
+        assert fresh.insert(text).id == one.id
+    assert fresh.insert("The area is 5 m²").id != fresh.insert("The area is 5 m2").id
+    assert (
+        fresh.insert("Did we move?").id != fresh.insert("Did we move").id == fresh.insert("Did we move.").id
+    )
+
+
 @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
 def test_an_equal_text_is_known_though_the_index_cannot_read_its_file(
     fresh: Memory, monkeypatch: pytest.MonkeyPatch, code: int

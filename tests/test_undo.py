@@ -111,6 +111,18 @@ def test_an_edit_before_the_newest_revision_is_not_the_newest_change(there: Bank
     assert there.bytes("memory/n.md") == b"- a note\n"
 
 
+def test_a_conflict_with_an_edit_that_is_not_committed_says_when_it_is_undone(there: Bank) -> None:
+    there.write("- a note\n", "memory/n.md")
+    there.store.adopt()
+    there.write("- another note\n", "memory/n.md")
+    with pytest.raises(Conflict) as refused:
+        back(there)
+    assert "n.md has an edit that is not committed yet" in str(refused.value.hint)
+    there.again(quiet_seconds=0)
+    back(there)
+    assert there.bytes("memory/n.md") == b"- a note\n"
+
+
 def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:
     there.insert("one")
     moved = there.insert("two").fact

@@ -896,13 +896,13 @@ class Facts:
             return days(index.words, replace(where, since=since or where.since, until=until or where.until))
 
     def lookup(self) -> FindEqual:
-        """A function from a text to the files that may have facts with exactly this text, including files
-        that could not be indexed. The index is refreshed first."""
+        """A function from a text to the files that may have facts with this text (`spellings`), including
+        files that could not be indexed. The index is refreshed first."""
         unread = [path for path in self._index().refresh(vectors=False).unread if self._is_readable(path)]
         return lambda text: [*self._files_with(text), *unread]
 
     def equal(self, text: str) -> Iterable[str]:
-        """The files that may have facts with exactly this text. The index is refreshed first."""
+        """The files that may have facts with this text (`spellings`). The index is refreshed first."""
         return self.lookup()(text)
 
     def files(
@@ -928,7 +928,8 @@ class Facts:
     def _files_with(self, text: str) -> list[str]:
         index = self._index()
         with index.lock:
-            items = index.words.by_texthash(document.texthash(text))
+            hashes = map(document.texthash, sorted(knowledge_facts.spellings(text)))
+            items = [item for each in hashes for item in index.words.by_texthash(each)]
         return [item.path for item in items if item.kind != "passage"]
 
     def _is_readable(self, path: str) -> bool:

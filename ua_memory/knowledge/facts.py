@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -67,6 +68,11 @@ class InsertResult:
     result: Result
     sighting: bool = False
     repeated: bool = False
+
+    @property
+    def id(self) -> str:
+        """The fact's id."""
+        return str(self.fact.id)
 
 
 def insert(
@@ -264,6 +270,25 @@ def _repeated_insert(store: Store, draft: Draft) -> InsertResult:
     return InsertResult(Fact("", id=name.removeprefix("^")), result, repeated=True)
 
 
+FULL_STOPS = ("", ".", "。")
+
+
+def _bare(text: str) -> str:
+    """A text in half-width letters and digits where there are such, without the final full stop."""
+    wide = (
+        c if unicodedata.east_asian_width(c) not in "FH" else unicodedata.normalize("NFKC", c) for c in text
+    )
+    return unicodedata.normalize("NFC", "".join(wide)).strip().rstrip("".join(FULL_STOPS))
+
+
+def spellings(text: str) -> set[str]:
+    """The texts that `insert` takes for the same and that can be looked up: by width and full stop."""
+    return {
+        text,
+        *(f"{one}{end}" for one in (text.rstrip("".join(FULL_STOPS)), _bare(text)) for end in FULL_STOPS),
+    }
+
+
 def _equal_facts(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None) -> Iterator[Fact]:
     """Our facts that are not retired, have all that `fact` says and its origin, by the files as they are
     now."""
@@ -271,7 +296,7 @@ def _equal_facts(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | 
         for there in markdown_document.parse(draft.read(path), path).of(Fact):
             # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
             came = there.heading.client and (there.heading.origin or "agent") == said.origin
-            theirs = there.said_by == (fact.origin or said.origin) and there.text == fact.text
+            theirs = there.said_by == (fact.origin or said.origin) and _bare(there.text) == _bare(fact.text)
             here = wording.group_of(there.heading.tags) == wording.group_of(said.tags)
             says = there.id and not there.retired and _is_covered_by(there, fact)
             if came and theirs and here and says and not _is_typed_by_person(draft, there):
@@ -305,7 +330,7 @@ _COMPARED_FIELDS = frozenset(
 
 def _is_covered_by(there: Fact, fact: Fact) -> bool:
     """Whether `there` has everything that `fact` says, so that a sighting of it is enough."""
-    if there.kind != fact.kind or set(there.tags) != set(fact.tags):
+    if there.kind != fact.kind or {*map(str.casefold, there.tags)} != {*map(str.casefold, fact.tags)}:
         return False
     if fact.when and fact.when != (there.when or markdown_lines.day_of(there.place.path)):
         return False

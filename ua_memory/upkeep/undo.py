@@ -419,6 +419,10 @@ class BankHistory:
         with self._store.revision(op, door=self._door, by_person=by_person) as draft:
             if clashes := _draft_undo(self._store, draft, done):
                 hint = "change the file by hand, or undo the later revision first"
+                touched = [draft.touched[path] for path, _ in clashes]
+                if edited := next((one.path for one in touched if one.disk != one.in_head), ""):
+                    wait = f"{self._store.config.quiet_seconds:g} seconds after it was saved"
+                    hint = f"{edited} has an edit that is not committed yet; ua-memory undo undoes it, {wait}"
                 raise Conflict(_conflict_message(clashes), where=newest.id[:10], hint=hint)
         return UndoResult(newest, draft.result)
 

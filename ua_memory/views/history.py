@@ -138,6 +138,8 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
             return _undo_sentence(logged, known)
         case "":
             return f"{logged.who} committed: {logged.one.subject}"
+        case "sync" if logged.one.subject.startswith("import: "):
+            return _with_author(logged, f"Imported the archive {logged.one.subject.removeprefix('import: ')}")
         case op if op in WHOLE_SENTENCES:
             return _with_author(logged, WHOLE_SENTENCES[op])
         case "core replace":
@@ -459,7 +461,7 @@ def _merge_counts(done: SyncResult | RestoreResult) -> str:
     merge, gone = done.merge, len(done.merge.forgotten)
     numbers = {"new": merge.added, "changed": merge.changed, "gone": merge.removed, "forgotten": gone}
     parts = [f"{number:,} {word}" for word, number in numbers.items() if number]
-    return f": {', '.join(parts)} (of what has an id)" if parts else ""
+    return f"; statements: {', '.join(parts)}" if parts else ""
 
 
 def _show_conflicts(screen: Screen, done: SyncResult | RestoreResult) -> None:
