@@ -798,6 +798,35 @@ def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    "said, kept",
+    [
+        ("Hi! I'm Priya. I moved from Delhi to Lisbon in May and work as a nurse.", "I'm Priya."),
+        ("Hallo, ich bin Jonas.", "Hallo, ich bin Jonas."),
+        ("Bonjour, je m'appelle Chloé.", "Bonjour, je m'appelle Chloé."),
+        ("Go-live is December 2nd.", "Go-live is December 2nd."),
+        ("stimmt. dann bleibts bei postgres", "dann bleibts bei postgres"),
+        ("right, then we stay with postgres", "right, then we stay with postgres"),
+        ("ok so postgres it is", "ok so postgres it is"),
+        ("Hi, I'm sorry for the delay.", ""),
+        ("Lunch is ready.", ""),
+        ("sollen wir redis oder postgres für die queue nehmen", ""),
+    ],
+)
+def test_names_days_and_decisions_are_kept_in_a_few_words(said: str, kept: str) -> None:
+    found = texts(extract(talk(("person", said), ("assistant", "ok"))))
+    assert (kept in found) if kept else not found
+
+
+@pytest.mark.parametrize(
+    "said, kept", [("No, PostgreSQL.", True), ("No, thanks.", False), ("No, not yet.", False)]
+)
+def test_a_no_with_another_value_is_an_answer(said: str, kept: bool) -> None:
+    question = "Is MySQL fine for the staging database?"
+    found = texts(extract(talk(("assistant", question), ("person", said), ("assistant", "ok"))))
+    assert found == [f"{question} – {said}"] * kept
+
+
+@pytest.mark.parametrize(
     "guess, answer, reply, kept",
     [
         (

@@ -158,10 +158,28 @@ def test_an_announcement_is_left_out(text: str) -> None:
          "Redis runs on 10.2.3.4, we still have to rotate its certificate."),
         ("Fine. Rounding is open, I left a TODO in shop.py.", "Rounding is open, I left a TODO in shop.py."),
         ("終わりました。認証はまだ実装していません。", "認証はまだ実装していません。"),
+        ("nice. danke, bis morgen", ""), ("Thanks a lot for today, see you tomorrow!", ""),
+        ("We still need the certificate, see you!", "We still need the certificate, see you!"),
+        ("Bis morgen fehlt noch das Zertifikat von DHL.", "Bis morgen fehlt noch das Zertifikat von DHL."),
+        ("Merci, à demain !", ""),
     ],
 )  # fmt: skip
 def test_what_was_left_to_do_is_a_whole_sentence(text: str, left: str) -> None:
     assert sessions.find_unfinished([sessions.SessionTurn("t1", "person", text, "2026-11-26 09:00")]) == left
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "You're welcome, have a nice evening and see you tomorrow then!",
+        "Let me know if there is anything else that I can do for you today.",
+        "Shall I look into the other parts of the code tomorrow morning?",
+        "Gern geschehen, ich wünsche dir noch einen schönen Abend, bis morgen!",
+    ],
+)
+def test_a_goodbye_or_an_offer_is_no_outcome(end: str) -> None:
+    turn = sessions.SessionTurn("t1", "agent", f"{ANSWER} {end}", "2026-11-26 09:00")
+    assert sessions.outcome_of([turn]) == ANSWER
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ua_memory.transcripts.turns import Turn
 RULES = (
     "don't touch legacy/, it ships to a customer",
     "use UTC everywhere",
+    "We do not use mocks.",
     "never deploy on fridays",
     "we use pnpm here",
     "and money is always integer cents",

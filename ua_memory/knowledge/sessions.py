@@ -277,15 +277,38 @@ _CODE = late(r"```.*?(```|\Z)", re.DOTALL)
 
 
 def outcome_of(turns: Sequence[SessionTurn]) -> str:
-    """The outcome of a session: the agent's last sentence of 40 characters or more, '' if there is none."""
+    """The outcome of a session: the agent's last statement of 40 characters or more, '' if there is none."""
     for turn in reversed(turns):
         if turn.speaker == "agent":
             said = re.split(r"(?<=[.!?。])\s+", " ".join(_CODE.sub(" ", turn.text).split()))
-            if long := [part for part in said if len(part) >= 40]:
+            said = [part for part in said if not _OFFER.match(part) and not part.endswith(("?", "？"))]
+            if long := [part for part in said if len(_FAREWELL.sub(" ", part)) >= 40]:
                 return _first_words(long[-1], LONGEST_OUTCOME)
     return ""
 
 
+_FAREWELL = late(
+    r"(?<!\w)(?:thanks|thank you|thx|danke(?: schön)?|vielen dank|merci|gracias|grazie|obrigad[oa]"
+    r"|good ?(?:bye|night)|bye(?: bye)?|gute nacht|tschüss|ciao|adiós|buenas noches"
+    r"|bonne (?:nuit|soirée|journée)"
+    r"|(?:have|enjoy|wish you) (?:a |an |your )?(?:nice|good|great|lovely)? ?(?:day|evening|night|weekend)"
+    r"|schöne[ns]? (?:abend|tag|feierabend|wochenende)"
+    r"|(?:until|till|see (?:you|ya|u)|talk(?: to you)?|speak) (?:again )?"
+    r"(?:tomorrow|later|soon|then|on \w+day|next week)"
+    r"|bis (?:morgen(?! (?:früh|um|abend|mittag))|dann|bald|später|nachher|nächste woche|\w+tag)"
+    r"|à (?:demain|bientôt|plus(?: tard)?|lundi)|hasta (?:mañana|luego|pronto|el \w+)|a domani"
+    r"|até (?:amanhã|logo)"
+    r"|また明日|お疲れ(?:様|さま)?(?:でした)?)(?=\s*(?:[,.!…)👋🙏。]|$|\s(?:and|und|et|y)\b))",
+    re.IGNORECASE,
+)
+"""Thanks and goodbyes: what stands beside them may be of worth."""
+_OFFER = late(
+    r"(?:(?:ok(?:ay)?|great|sure|and|just)[,.! ]+)*(?:let me know|feel free|happy to|glad (?:to|that|it)"
+    r"|you['’]?re welcome|my pleasure|if you (?:need|want|have)|gern(?:e| geschehen)"
+    r"|sag(?:en sie)? (?:mir )?(?:einfach )?bescheid|melde? dich"
+    r"|n['’]hésitez?|dis[- ]moi|de nada|avísame|si necesitas|fammi sapere)\b",
+    re.IGNORECASE,
+)
 _UNFINISHED = late(
     r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow"
     r"|later today"
@@ -304,7 +327,8 @@ def find_unfinished(turns: Sequence[SessionTurn]) -> str:
     """The last sentence that says what is left to do, in the last turns; '' if there is none."""
     for turn in reversed(turns[-LAST_TURNS:]):
         for part in reversed(_SENTENCE.split(" ".join(turn.text.split()))):
-            if len(part) >= 12 and _UNFINISHED.search(part) and not part.endswith(("?", "？")):
+            left = _FAREWELL.sub(" ", part).strip()
+            if len(left) >= 12 and _UNFINISHED.search(left) and not part.endswith(("?", "？")):
                 return _first_words(part, LONGEST_OUTCOME)
     return ""
 

@@ -403,6 +403,10 @@ _LOG_LINE = late(
     r"\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d\S*\s+\[?(?:ERROR|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL)"
 )
 """A line of a log."""
+_SHORT_APPOINTMENT = late(
+    rf"\b(?:is|are|ist|sind|est|es|è|é)\b.*\b(?:{A_MONTH}|{_WEEKDAY})\b|[^:]: .*\b{A_MONTH}\b", re.IGNORECASE
+)
+"""An event and its day: "Go-live is December 2nd"."""
 _CODE_LIKE = late(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
 
 
@@ -421,6 +425,7 @@ LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM = 2.3, -3.0, -3.0, 2.0
 """Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones;
 of one that asks for something to be done now; of one that only weighs whether to do something; and of one
 right after "that's wrong"."""
+INTRODUCTION, SETTLED = Score(0.9, ("about a person",)), Score(0.8, ("decision",))
 RULE_SCORE = Score(1.0, ("standing rule",))
 """The score of a person's standing rule, which is always kept, as a preference."""
 
@@ -439,8 +444,12 @@ def score(sentence: Sentence, context: Context) -> Score:
     asks = _replies_by("asks", sentence.text)
     if context.person and not asks and standing_rule(sentence.text) and not sentence.text.endswith(":"):
         return RULE_SCORE
+    if context.person and _introduces(sentence.text):
+        return INTRODUCTION
     if not is_statement(sentence, context.person):
         return NO_SCORE
+    if context.person and _replies_by("settles", sentence.text) and _has_unknown(sentence.text):
+        return SETTLED
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
     carrying = (
@@ -454,6 +463,12 @@ def score(sentence: Sentence, context: Context) -> Score:
         more += UNDECIDED * weighs + CORRECTS_CLAIM * (context.denies and sentence.index == 1)
     value = 1 / (1 + exp(-sum(found.values()) - more))
     return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
+
+
+def _introduces(text: str) -> bool:
+    """Whether somebody says their name."""
+    found = _replies()["introduces"].match(text)
+    return bool(found and (found["named"] or found["perhaps"] not in NO_NAMES))
 
 
 def features(sentence: Sentence, context: Context) -> dict[str, float]:
@@ -525,13 +540,14 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
         return False
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
-    if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
+    least = 3 if person and _SHORT_APPOINTMENT.search(text) and _has_value(text) else 5 - person
+    if not least <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
     if CUT_OFF.search(text) or not (person or sentence.is_complete or sentence.marker):
         return False
     bare = _CODE_LIKE.sub(" ", text)
     spoken = [word for word in (words if _UNSPACED.search(text) else bare.split()) if word[:1].isalpha()]
-    return len(spoken) >= 4 and 2 * len(spoken) >= len(words)
+    return len(spoken) >= min(4, least) and 2 * len(spoken) >= len(words)
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -656,6 +672,8 @@ def _answer_score(question: str, text: str) -> Score | None:
     proposes = question.endswith(_ASKS) or _PROPOSES_TO.search(question)
     if proposes and _replies_by("limits", text) and not _OF_THE_MOMENT.search(question):
         return LIMIT
+    if _is_question(question) and _replies_by("names another", text) and _has_unknown(text):
+        return None if _OF_THE_MOMENT.search(question) else ANSWER
     asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
     with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
@@ -680,8 +698,12 @@ def _is_pasted(text: str) -> bool:
 def _tells(question: str, text: str) -> bool:
     """Whether an agent's turn answers a question with a value or a name, too short to be a statement."""
     short = bool(question) and 0 < _length(text) < _STANDS_ALONE and _answer_score(question, text) is not None
-    unknown = (not in_lexicon(word) for word in re.findall(r"[^\W\d_]{3,}", text))
-    return short and (bool(re.search(r"\d|\w[./@_]\w", text)) or any(unknown))
+    return short and (bool(re.search(r"\d|\w[./@_]\w", text)) or _has_unknown(text))
+
+
+def _has_unknown(text: str) -> bool:
+    """Whether a text has a word that is no plain English one: most names, and all of other languages."""
+    return not all(in_lexicon(word.lower()) for word in re.findall(r"[^\W\d_]{3,}", text))
 
 
 def _answer(
