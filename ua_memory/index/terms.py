@@ -730,6 +730,7 @@ def stop_words(words: Iterable[str]) -> frozenset[str]:
     return STOP_WORDS.union(*map(_stop_words_of, likely if "english" not in likely else ()))
 
 
+@cache
 def all_stop_words() -> frozenset[str]:
     """The stop words of all these languages, without English."""
     return frozenset().union(*map(_stop_words_of, _language_data()["sure"]))

@@ -15,6 +15,7 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
+from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import entities, foreign_stop_words, numerals
 from ua_memory.text.noise import word_stem
 from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
@@ -363,6 +364,12 @@ _AFTER_DAY = (
     r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
 )  # fmt: skip
 """What follows a day of the month, but not the number of a floor or an attempt."""
+_A_DAY = (
+    r"\b(?=[dfjlmstvwz])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    r"|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
+    r"|(?:lune|marte|mercole|giove|vener)dì|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b|[月火水木金土日]曜"
+)
+"""A day of the week, which is a value of a sentence that states a change."""
 _VALUES = {
     "date": re.compile(
         rf"\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
@@ -375,6 +382,7 @@ _VALUES = {
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
     "weekday": re.compile(_WEEKLY, re.IGNORECASE),
+    "day": re.compile(_A_DAY, re.IGNORECASE),
     "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
     "percent": re.compile(
         rf"(?:{_NUMBER})(?=\s*(?:%|percent\b|prozent\b|por\s+ciento\b|pour\s+cent\b))", re.IGNORECASE
@@ -395,7 +403,9 @@ _MEASURED = re.compile(
     r"[€$£¥]\s?\d|\d\s?(?:[€$£¥%]|(?:euros?|dollars?|francs?|kg|lbs?|km|cm|mm|ml|kwh)\b)", re.IGNORECASE
 )
 """A number with its unit."""
-_MAY_STATE = re.compile(rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}")
+_MAY_STATE = re.compile(
+    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}|{_A_DAY}"
+)
 """What a case-folded sentence with a value has."""
 _MOVING = (
     r"\b(?:mov|push|shift|rais|lower|cut|schieb|verleg|senk|avanc|déplac|repouss|muev|sub|baj)\w*"
@@ -525,6 +535,7 @@ def _is_content_word(word: str) -> bool:
         not word[0].isdigit()
         and word not in STOP_WORDS
         and word not in foreign_stop_words()
+        and word not in all_stop_words()
         and word not in _UNITS
         and (len(word) > 2 or not word.isascii())
     )
@@ -544,18 +555,18 @@ def _replaces(
     have no words of its own in place of those, and what either begins with must be in the other."""
     if new.answers and new.answers == old.answers:
         return words_of(new.text) != words_of(old.text)
-    differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
-    if not any(differs):
-        return new.values == old.values and _contradicts(new, old)
     changed = new.changed or new.moves_from(old)
+    kinds = (new.values.keys() & old.values.keys()) - (set() if changed else {"day"})
+    if not any(new.values[kind] - old.values[kind] for kind in kinds):
+        return new.values == old.values and (_contradicts(new, old) or _renames(new, old, asked))
     qualified = (asked & old.words) - new.words and new.words - old.words
     if not changed and (qualified or _have_own_subjects(new, old)):
         return False
     both = new.words & old.words
-    shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
+    counted = new.counted & old.counted if len(both) > 1 or (asked and asked <= both) else frozenset[str]()
+    shared = {word for word in both if word in counted or rare(word)}
     if changed and not strict:
-        kinds = new.values.keys() & old.values.keys()
-        dated = not kinds.isdisjoint(("date", "time"))
+        dated = not kinds.isdisjoint(("date", "time", "day"))
         day = not weak and "date" in kinds and asked & old.words <= new.words
         if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
             return max(len(shared), 1) + dated > weak
@@ -591,6 +602,20 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
         mine, theirs = mine - new.names, theirs - old.names
     shared = len(mine & theirs)
     return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
+
+
+def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
+    """Whether two short sentences give different names for what is asked for, and the new one states a
+    change: "My doctor is Dr Salvi", "I changed doctor: now I see Dr Pini"."""
+    own = (asked & old.words) - old.names
+    if not (own and new.changed and old.names and new.names - old.names) or new.names & own:
+        return False
+    rests = (new.words - new.names - own, old.words - old.names - own)
+    return (
+        own <= new.words
+        and all(len(rest) <= FEW_OTHERS for rest in rests)
+        and not any(map(is_name, words_of(new.text)))
+    )
 
 
 def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
@@ -685,10 +710,15 @@ FEW_CHARACTERS, READ_CHARACTERS = 14, 1000
 of a text that are read."""
 _Move = tuple[str, str, str, str, str]
 """A language, and a row of `wording.moves`."""
-_SPEAKING = frozenset("i we ich wir je nous yo nosotros 私 僕 俺".split())  # noqa: SIM905
-_UNSAID = ("yo", "nosotros", "je")
+_SPEAKING = frozenset("i we ich wir je nous yo nosotros ik wij eu nós io noi 私 僕 俺".split())  # noqa: SIM905
+_WE = frozenset("we wir nous nosotros wij nós noi".split())  # noqa: SIM905
+_UNNAMED = _WE | {"yo", "je"}
+"""Speakers whom the older sentence may call by another word, or not at all."""
 _DETERMINERS = frozenset(
-    "the my our der die das mein meine unser unsere la le les mon ma notre el los mi nuestro nuestra".split()  # noqa: SIM905
+    """
+the my our der die das den mein meine meinen unser unsere unseren la le les mon ma notre el los las mi nuestro
+nuestra o a os as meu minha nosso nossa il lo gli mio mia nostro nostra de het mijn ons onze
+""".split()  # noqa: SIM905
 )
 _OUR_THING = tuple(f"{word} " for word in _DETERMINERS)
 """How a subject begins that may be a thing of ours: "we replaced Redis" ends "the cache is Redis"."""
@@ -716,7 +746,7 @@ def _is_ended_by(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) ->
     same = new.item.speaker == old.item.speaker
     for language, what, who, now, before in moves:
         named = (before or who).casefold().split()
-        if (before or who not in _UNSAID) and not any(word in text for word in named):
+        if (before or not {*named} <= _UNNAMED) and not any(word in text for word in named):
             continue  # about somebody else, as most are
         for sort in ("held", "new"):
             for kind, whom, value, _ in wording.moves(old.item.text[:READ_CHARACTERS], language, sort):
@@ -751,7 +781,7 @@ def _nothing_else(text: str, who: str, value: str) -> bool:
     """Whether a text has at most one content word besides the subject and the value, such as the verb."""
     if is_unspaced(text):
         return len(text) - len(who) - len(value) <= FEW_CHARACTERS
-    rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - all_stop_words()
+    rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - STOP_WORDS - all_stop_words()
     return len(rest) <= 1
 
 
@@ -761,12 +791,12 @@ def _has_words(text: str, words: str) -> bool:
 
 
 def _same_subject(one: str, other: str, speaker: bool) -> bool:
-    """Whether two subjects are the same: by name, or both the speaker."""
+    """Whether two subjects are the same: by name, or both the speaker, who may be one of several."""
     mine, theirs = ({word for word in words_of(who) if word not in _DETERMINERS} for who in (one, other))
     if not mine or not theirs or mine & _SOMEBODY or theirs & _SOMEBODY:
         return False
     if mine & _SPEAKING or theirs & _SPEAKING:
-        return speaker and mine == theirs
+        return speaker and (mine == theirs or (mine <= _WE and theirs <= _SPEAKING))
     return mine <= theirs or theirs <= mine
 
 

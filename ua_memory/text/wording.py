@@ -200,9 +200,9 @@ _CHANGES = (
     r"|nov|d[eéi][cz]|ene)\w*"
     r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig|rauf|runter"
     r"|inzwischen|erst\s+am|erhöh\w*|gesenkt|verlänger\w*|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|pass(?:e|ent|ons)\s+à|pas\s+avant|gliss\w+|décal\w+|recul\w+|chang\w+|finalement"
-    r"|plutôt|au\s+lieu|prolong\w*|augment\w*|baiss\w*|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|(?:pasa(?:n|mos)?|sub[eo]n?|baj[ao]n?)\s+a|montée?s?\s+à"
+    r"|plutôt|au\s+lieu|prolong\w*|augment\w*|baiss\w*|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|(?:went|gone|goes|going|came|come)\s+(?:up|down)|aument\w+|diventat\w+|ridott\w+|subi(?:u|mos)|baix(?:ou|amos)|mud(?:ou|ei|amos|ad[oa])|troc(?:ou|amos)|adiad[oa]s?|remarcad[oa]s?|(?:pasa(?:n|mos)?|sub[eo]n?|baj[ao]n?)\s+a|montée?s?\s+à"
     r"|ya\s+no|no\s+antes|prorrog\w*|sub(?:ido|imos|ió)|baj(?:ado|amos|ó)|recort\w+|en\s+vez|agora|adesso|spostat\w+|verzet|verschoven|uitgesteld|ipv|in\s+plaats|nu)\b"
-    r"|変更|変え|延期|延び|前倒し|上げ|下げ|になった|になりま|今は|新し|やっぱり|じゃなく"
+    r"|変更|変え|変わ|移し|延期|延び|前倒し|上げ|下げ|になった|になりま|今は|新し|やっぱり|じゃなく"
 )
 CHANGED, CHANGED_FOLDED = late(_CHANGES, re.IGNORECASE), late(_CHANGES)
 """Words which say that a value has changed; the second is four times as fast, for case-folded text."""
@@ -215,22 +215,41 @@ CHANGED, CHANGED_FOLDED = late(_CHANGES, re.IGNORECASE), late(_CHANGES)
 
 _MOVE_HINTS: Mapping[str, Sequence[str]] = {
     "english": ("moved", "relocated", "moving", " now", "joined", "joining", "hired", "started", "switched",
-                "migrated", "changed", "left ", "quit ", "replaced", "swapped", "dropped", "ditched",
-                "cancel", "gave up", "stopped", "got rid", "terminated"),
+                "migrated", "shifted", "transferred", "changed", "left ", "quit ", "replaced", "swapped",
+                "dropped", "ditched", "cancel", "gave up", "stopped", "got rid", "terminated"),
     "german": ("gezogen", "zog", "zieh", "jetzt", "nun ", "inzwischen", "mittlerweile", "wechsel",
-               "umgestiegen", "ersetzt", "verlassen", "gekündigt", "abgeschafft", "abbestellt", "aufgegeben"),
+               "umgestiegen", "umgezogen", "migriert", "verlegt", "verschoben", "ersetzt",
+               "verlassen", "gekündigt", "abgeschafft", "abbestellt", "aufgegeben"),
     "french": ("ménagé", "install", "parti", "maintenant", "désormais", "rejoint", "passé", "migré", "quitté",
-               "abandonné", "remplacé", "basculé", "changé", "résilié", "annulé"),
+               "abandonné", "remplacé", "basculé", "changé", "résilié", "annulé", "déplacé", "transféré"),
     "spanish": ("mud", "traslad", "ahora", "unió", "unido", "incorpor", "pasó", "pasé", "entró", "cambi",
-                "dejó", "dejamos", "dejé", "cancel", "anul", "migr", "reemplaz", "sustitu"),
+                "dejó", "dejamos", "dejé", "cancel", "anul", "migr", "mov", "reemplaz", "sustitu"),
+    "portuguese": ("mud", "transfer", "agora", "entrou", "entrei", "contratad", "troc", "migr", "pass",
+                   "substitu", "cancel", "encerr", "saiu", "saí", "larg", "mov"),
+    "italian": ("trasferit", "ora ", "adesso", "assunt", "passat", "cambiat", "migrat", "sostituit",
+                "rimpiazzat", "lasciat", "abbandonat", "disdett", "annullat", "spostat"),
+    "dutch": ("verhuis", " nu ", "overgestapt", "gewisseld", "vervangen", "opgezegd", "afgeschaft",
+              "geannuleerd"),
     "japanese": ("引っ越", "引越", "移", "転", "入社", "変更", "乗り換", "切り替", "変え", "やめ", "辞め"),
 }  # fmt: skip
 """Case-folded parts of words, one of which every such sentence has. Most texts have none."""
-_CAPITAL = r"(?!(?:Me|Se|Nos)\b)[A-ZÀ-ÖØ-Þ][\w-]*"
+_CAPITAL = r"(?!(?:Me|Se|Nos|Mi|Ci|Si|Ho|Abbiamo)\b)[A-ZÀ-ÖØ-Þ][\w-]*"
 _NO_WORD_BEFORE = "".join(rf"(?<!\b{word}\s)" for word in ("of", "and", "or", "von", "und", "de", "et", "y"))
 """No subject after these words: "the brother of Alice", "Bob and Alice"."""
-_SPANISH_I = late(r"(?:viv|trabaj|us|utiliz|resid)o\b|é\b|estoy", re.IGNORECASE)
-_SPANISH_WE = late(r"[ai]mos\b", re.IGNORECASE)
+_IMPLIES_I = late(
+    r"(?:viv|trabaj|trabalh|lavor|us|utiliz|resid|mor|abit)o\b|(?:é|ei|saí)\b|estoy", re.IGNORECASE
+)
+_IMPLIES_WE = late(r"(?:[aei]mos|iamo)\b", re.IGNORECASE)
+_REFLEXIVES = {
+    "": "",
+    "me": "yo",
+    "nos": "nosotros",
+    "mi sono": "yo",
+    "ci siamo": "nosotros",
+    "ho": "yo",
+    "abbiamo": "nosotros",
+}
+"""What may stand before a verb without a subject, and who it implies; '': the verb says."""
 _BEFORE = 80
 """Characters before a verb that are searched for its subject."""
 
@@ -250,7 +269,7 @@ def _move_patterns(
     who = late(
         rf"(?:^|[^\w'’.-])(?<!['’]s\s){_NO_WORD_BEFORE}"
         rf"(?P<who>{parts.get('who', '-')}\s+[^\W\d_][\w-]*(?:\s+{_CAPITAL}){{0,2}}"
-        rf"|{_CAPITAL}(?:\s+{_CAPITAL}){{0,2}}|^(?!(?:[Mm]e|[Ss]e|[Nn]os)\b)[^\W\d_][\w-]*|[Jj](?=['’]))[\s'’]+"
+        rf"|{_CAPITAL}(?:\s+{_CAPITAL}){{0,2}}|^(?!(?:[Mm]e|[Ss]e|[Nn]os|[Mm]i|[Cc]i|[Ss]i|[Hh]o|[Aa]bbiamo)\b)[^\W\d_][\w-]*|[Jj](?=['’]))[\s'’]+"
         rf"(?:(?:{parts.get('before', '-')})\s+){{0,3}}\Z"
     )
     ways: dict[str, list[tuple[str, re.Pattern[str]]]] = {"new": [], "held": [], "ended": []}
@@ -273,9 +292,11 @@ def moves(text: str, language: str, sort: str) -> Iterator[tuple[str, str, str, 
 
 
 def _find_subject(before: re.Pattern[str], text: str, verb: str) -> str:
-    """The subject before a verb, '' if there is none; in Spanish the verb may imply it."""
+    """The subject before a verb, '' if there is none; in Spanish, Portuguese and Italian the verb may imply
+    it: `yo` or `nosotros`."""
     if named := before.search(text):
         return "je" if named["who"] in ("J", "j") else named["who"]
-    if text.strip().casefold() not in ("", "me", "nos"):
-        return ""
-    return "nosotros" if _SPANISH_WE.search(verb) else "yo" if _SPANISH_I.search(verb) else ""
+    implied = _REFLEXIVES.get(text.strip().casefold())
+    if implied is None or implied:
+        return implied or ""
+    return "nosotros" if _IMPLIES_WE.search(verb) else "yo" if _IMPLIES_I.search(verb) else ""
