@@ -386,6 +386,12 @@ def test_a_short_answer_in_a_chat_is_kept_with_the_question() -> None:
         ("Tim: Bringst du Lena mit? – Jana: Ja!", None),
     ]
     assert "Café Grundmann" in facts[0].entities
+    facts = _facts_of(
+        "[14.11.26, 18:03:30] Tim: when does the contract with Hetzner end",
+        "[14.11.26, 18:04:02] Jana: on 31 March 2027",
+    )
+    asked = "Tim: when does the contract with Hetzner end?"
+    assert [fact.text for fact in facts] == [f"{asked} – Jana: on 31 March 2027"]
     facts = _facts_of("User: Hi", "Assistant: Shall I restart the server on port 5432?", "User: yes")
     assert facts == []
 
@@ -807,6 +813,7 @@ def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
         ("stimmt. dann bleibts bei postgres", "dann bleibts bei postgres"),
         ("right, then we stay with postgres", "right, then we stay with postgres"),
         ("ok so postgres it is", "ok so postgres it is"),
+        ("hm. katja is not here. ok take postgres queue, no celery", "ok take postgres queue, no celery"),
         ("Hi, I'm sorry for the delay.", ""),
         ("Lunch is ready.", ""),
         ("sollen wir redis oder postgres für die queue nehmen", ""),
@@ -859,21 +866,18 @@ def test_a_refuted_guess_is_not_kept(guess: str, answer: str, reply: str, kept: 
 
 
 @pytest.mark.parametrize(
-    "asked, answer, kept",
+    "asked",
     [
-        ("which python version runs on the server", "3.12", "the server? – 3.12"),
-        ("wo läuft die datenbank", "db.intern", "die datenbank? – db.intern"),
-        ("who approves invoices above 5000 euros", "Marlene", "5000 euros? – Marlene"),
-        ("what port does staging listen on", "I don't know", ""),
-        ("when does the contract with Hetzner end", "I will look it up.", ""),
-        ("what is the status of the build", "All green.", ""),
+        "which python version runs on the server",
+        "what port does staging listen on",
+        "when does the contract with Hetzner end",
+        "who approves invoices above 5000 euros",
+        "wann läuft das Zertifikat von shop.example.com ab",
+        "quand expire le certificat de shop.example.com",
     ],
 )
-def test_a_question_without_its_mark_is_kept_with_a_short_answer_or_not_at_all(
-    asked: str, answer: str, kept: str
-) -> None:
-    found = texts(extract(talk(("person", asked), ("assistant", answer), ("person", "thanks"))))
-    assert [kept in text for text in found] == [True] * bool(kept), found
+def test_a_question_without_its_mark_is_no_statement(asked: str) -> None:
+    assert not texts(extract(talk(("person", asked), ("assistant", "I don't know."), ("person", "thanks"))))
 
 
 @pytest.mark.parametrize(

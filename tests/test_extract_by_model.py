@@ -140,7 +140,9 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("Black Friday ist am 27.11., bis dahin muss es laufen", "2026-11-27"),
         ("Urlaub von Jonas: 21.12. bis 6.1.", "2026-12-21/2027-01-06"),
         ("Wir wollten am 27.11. starten, jetzt wird es der 2.12.", None),
-        ("Version 2.12. läuft auf staging.", None), ("Am 31.2. ist nichts.", None),
+        ("Version 2.12. läuft auf staging.", None), ("3.12.", None), ("Der Server läuft mit 3.12.", None),
+        ("Jonas ist vom 21.12. bis zum 6.1. im Urlaub.", "2026-12-21/2027-01-06"),
+        ("Am 31.2. ist nichts.", None),
         ("Ich habe am Montag um 8 Uhr angerufen.", None), ("Sitzung am 20. November 2026", "2026-11-20"),
     ],
 )  # fmt: skip

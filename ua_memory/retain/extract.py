@@ -530,13 +530,17 @@ _WORD = late(r"[^\W\d_]{1,2}|\d+")
 """Words in a script without blanks: two letters count as one word."""
 
 
+def _without_speaker(sentence: Sentence) -> str:
+    return sentence.text.removeprefix(f"{sentence.speaker}: ")
+
+
 def is_statement(sentence: Sentence, person: bool) -> bool:
     """Whether a sentence is a statement: neither too short nor too long, not cut off, and no row of names,
     line of a log, question or pleasantry."""
     text = sentence.text
-    if _LOG_LINE.match(text) or (_asks(text) and not (person and _TAG.search(text))):
+    said = _without_speaker(sentence)
+    if _LOG_LINE.match(text) or (_asks(said) and not (person and _TAG.search(text))):
         return False
-    said = text.removeprefix(f"{sentence.speaker}: ")
     if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
         return False
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
@@ -557,7 +561,6 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
 
 _ASKS = "?", "？"
 ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
-TOLD = Score(0.7, ("answer",))
 LIMIT, CORRECTION = Score(0.8, ("limited assent",)), Score(0.6, ("correction",))
 _LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
 """Most words of a person's answer to a question, and of a short remark with a number."""
@@ -695,30 +698,17 @@ def _is_pasted(text: str) -> bool:
     return any(_LOG_LINE.match(line) or (len(lines) > 1 and _DUMP.match(line)) for line in lines)
 
 
-def _tells(question: str, text: str) -> bool:
-    """Whether an agent's turn answers a question with a value or a name, too short to be a statement."""
-    short = bool(question) and 0 < _length(text) < _STANDS_ALONE and _answer_score(question, text) is not None
-    return short and (bool(re.search(r"\d|\w[./@_]\w", text)) or _has_unknown(text))
-
-
 def _has_unknown(text: str) -> bool:
     """Whether a text has a word that is no plain English one: most names, and all of other languages."""
     return not all(in_lexicon(word.lower()) for word in re.findall(r"[^\W\d_]{3,}", text))
 
 
-def _answer(
-    question: str,
-    found: Score,
-    turn: Turn,
-    zone: tzinfo | None,
-    context: Context = Context(person=True),
-    leans: bool = False,
-) -> Candidate:
-    """A short turn as a candidate, after what it answers or corrects unless it is understood alone; if it
-    `leans` on that, always."""
+def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None, leans: bool = False) -> Candidate:
+    """A person's short turn as a candidate, after what it answers or corrects unless it is understood alone;
+    if it `leans` on that, always."""
     quote = one_line(turn.text)
     sentence = Sentence(without_markup(quote), quote, 0)
-    candidate = _to_candidate(([sentence], found), turn, context, zone)
+    candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
     alone = not leans and not _is_question(question)
     if alone and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE:
         return candidate
@@ -834,8 +824,6 @@ class Extraction:
         """The number of the person's latest turn."""
         self._question = ""
         """What the assistant's latest turn ends with, until the person has answered."""
-        self._asked = ""
-        """The question that the person's latest turn ends with, if it does."""
 
     def add(self, turn: Turn) -> None:
         """Add a turn, in the order of the conversation."""
@@ -856,8 +844,7 @@ class Extraction:
             )
             if corrected in self._candidates:
                 self._join_correction(corrected, turn)
-            self._question, asked = "", _question_in(sentences(turn.text))
-            self._asked = asked if _asks_what(asked) else ""
+            self._question = ""
         else:
             self._pending_turn = (self._turns, turn)
 
@@ -897,10 +884,8 @@ class Extraction:
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
             limited = least is LIMIT
-            self._insert(_answer(self._question, found, answer, self._zone, leans=limited), (number, 0))
+            self._insert(_answer(self._question, found, answer, self._zone, limited), (number, 0))
             said = rules
-        if not context.person and _tells(self._asked, turn.text):
-            self._insert(_answer(self._asked, TOLD, turn, self._zone, context), (number, 0))
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
                 continue
@@ -1345,7 +1330,8 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
     text = one_line(parts[0].text) if plain else ""
     whole = text == " ".join(one.text for one in said) and len(text.split()) >= _FEWEST_WORDS
     left = (one.text for one in said if all(one.text not in fact.text for fact in found))
-    if whole and "?" not in text and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
+    asks = "?" in text or (said and _asks(_without_speaker(said[-1])))
+    if whole and not asks and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
         yield _to_fact(parts[0], text, text)
 
 

@@ -138,9 +138,12 @@ _REASON = late(
 )
 """A clause that says why, or what was said or thought before: its day is not that of what it explains."""
 _SHORT_DAY = r"(0?[1-9]|[12]\d|3[01])\.(?:(0?[1-9]|1[0-2])\.)?"
+_ON = (
+    r"(?<!\w)(?:am|vom|zum|ab|bis|den|de[rm]|seit|und|(?:mo|di|mi|do|fr|sa|so)\.,?|\w+(?:tag|day|woch),?)\s+"
+)
 _SHORT_DATE = late(
-    r"(?:^|[(:,]\s*|\b(?:am|vom|zum|ab|bis|den|de[rm]|seit|und|(?:mo|di|mi|do|fr|sa|so)\w*|\w+tag)[.,]*\s+)"
-    rf"(?:{_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)?{_SHORT_DAY.replace('.)?', '.)')}(?![\d\w])",
+    rf"(?<![\w.,:/-])(?:(?:{_ON})?{_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*|{_ON})"
+    rf"{_SHORT_DAY.replace('.)?', '.)')}(?![\d\w])",
     re.I,
 )
 """A German date without a year, or a period between two: "am 2.12.", "21.12. bis 6.1."."""
