@@ -589,6 +589,7 @@ def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
         "no problem",
         "actually thanks, that is all",
         "make it prettier",
+        "no lets paint the launch pad red first",
         "actually, run the tests first",
     ],
 )

@@ -135,6 +135,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("The printer answers, so I was wrong on Friday: it is the other model.", None),
         ("As Tom said on Friday, the printer is broken.", None),
         ("Rafael is back on Monday. But Monday's meeting moved to Tuesday at 3pm.", None),
+        ("They moved the freeze, it starts nov 23 because of black friday", "2026-11-23"),
         ("The demo is on Monday, not Tuesday.", "2026-11-23"),
         ("Meeting was moved to Thursday, 3pm", "2026-11-26"), ("We met Thursday, 3pm", None),
         ("Black Friday ist am 27.11., bis dahin muss es laufen", "2026-11-27"),

@@ -28,6 +28,7 @@ def test_sentences_end_where_they_end() -> None:
         len(sentences("Bring cables etc. The van waits 5 min. We say no. We upgraded to 3.12. It works."))
         == 5
     )
+    assert len(sentences("Running clears my mind. [a photo] It takes 5 min. [a photo]")) == 3
     assert len(sentences("we had 3. so wholesale orders close at 4pm. fine")) == 3
     text = "See e.g. main.ts (old one. Really) first. Then v1.2.3 at 10 a.m. today! Ok? Dr. Who"
     assert [said.text for said in sentences(text)] == [
@@ -67,6 +68,7 @@ def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
         "Der Vertrag mit Fa. Meier läuft, d.h. max. 30 Stück inkl. Versand nach Wien.",
         "The board of Acme Corp. met at no. 5 Main Street in Dec. 2026.",
         "Le devis tient env. 3 semaines, min. 200 pièces.",
+        "We test more features (compaction, models, etc.) or move on.",
         "Aprox. 400 euros, según la Sra. López, p. ej. para enero.",
         "Il preventivo scade il 5.1. e va firmato dal dott. Rossi.",
     ],

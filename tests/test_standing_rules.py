@@ -63,6 +63,7 @@ OTHERS = (
     "ok take postgres queue, no celery",
     "let's go with Postgres for the queue, no Celery",
     "I remember that the staging DB was wiped in May.",
+    "Remember, just do it!",
     "remember to push before you leave",
     "403 Forbidden: csrf token mismatch",
     "ok",

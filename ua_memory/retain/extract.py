@@ -324,7 +324,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         so_far = hidden[start : stop.end()]
         if stop.start() - start < _LONGEST_ASIDE and so_far.count("(") > so_far.count(")"):
             continue
-        if _goes_on(so_far.rstrip(), hidden[stop.end() :]):
+        if _goes_on(hidden[start : stop.start()], hidden[stop.end() :]):
             continue
         yield start, stop.end()
         start = stop.end()
@@ -338,11 +338,11 @@ def _goes_on(before: str, after: str) -> bool:
     following = found[1] if found else ""
     if _NO_END.search(end) or _abbreviations()["before_names"].search(end):
         return True
-    small = not following[:1].isupper()
+    small = following[:1].islower() or after[:1].isdigit() or after[:1] in "–—-"
     if _SHORT_DATE.search(end):
         return small or len(before.split()) < _SHORTEST_DATED
     if _abbreviations()["before_all"].search(end):
-        return small or following.casefold() not in STOP_WORDS | all_stop_words()
+        return small or (following != "" and following.casefold() not in STOP_WORDS | all_stop_words())
     named = following == "de" or foreign_dates.is_month(following)
     return bool(_ORDINAL.search(end) and named) or bool(
         _abbreviations()["before_numbers"].search(end) and (after[:1].isdigit() or following == "de")

@@ -198,8 +198,8 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if rest != text and not any(_named_periods(rest, said)):
         return None
     start, end = found.pop()
-    others = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", text), said)}
-    if end - start == timedelta(days=1) and others - {start.weekday()}:
+    weekdays = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", text), said)}
+    if end - start == timedelta(days=1) and {start.weekday()} < weekdays:
         return None
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
 
