@@ -18,7 +18,7 @@ PLUGINS = (
     "openclaw/package.json", "opencode/ua-memory.js", "pi/ua-memory.ts",
 )  # fmt: skip
 DATA = (
-    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "english_times.toml",
+    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "changes.txt", "cues.txt", "english_times.toml",
     "foreign_dates.toml", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json", "moves.txt",
     "name_words.toml", "prices.toml", "prompts.toml", "replies.txt", "schemas.json", "secrets.txt",
     "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt", "worth.json",

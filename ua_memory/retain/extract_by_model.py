@@ -25,6 +25,7 @@ from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
+from ua_memory.text.wording import MOVED
 from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
 
 # -- prompts -----------------------------------------------------------------------------------------------
@@ -148,20 +149,12 @@ _SHORT_DATE = late(
 )
 """A German date without a year, or a period between two: "am 2.12.", "21.12. bis 6.1."."""
 _CLAUSE_TEXT = late(r"(?:[^,;:!?.]|(?<=\d)(?<!\d{3})\.|[.,:](?=\s?\d))+")
-_MOVED = late(
-    r"\b(?:mov(?:e[sd]?|ing)|(?:shift|postpon|reschedul|delay|defer|push|chang)\w*|versch[io]e?b\w*"
-    r"|(?:verlegt?|vorgezogen|verzet|verschuif|verschov|verplaats|uitgesteld)\w*"
-    r"|d[ée]pla[cç]\w+|report(?:[eé]|[eé]es?|és|ons|ez)|(?:décal|repouss|avanc)\w+|mov(?:er|emos|ido|imos)"
-    r"|(?:muev|aplaz|pospon|pospuest|adelant|retras|traslad|cambi|adia|adiá|antecip|transfer)\w+"
-    r"|mud(?:a|á|o|ou)\w*|(?:spost|rimand|rinvi|anticip|posticip)\w+)\b",
-    re.I,
-)
 _OLD_DATE = late(
     r"\b(?:from|vo[nm]|du|del?|dal?|van)\s+(?:(?:[^\W\d]+,?\s+)?\d.{0,40}?|[^\W\d]+)"
     r"\s(?=(?:to|auf|zum?|au|à|al?|para|naar|op)\s)",
     re.I,
 )
-"""The old date in a clause with a word of `_MOVED`: "postponed from 3 to 5 May" is no period."""
+"""The old date in a clause with a word of `MOVED`: "postponed from 3 to 5 May" is no period."""
 _WORD = late(r"\w+")
 _NOT_THEN = late(r"\b(?:not|instead of|rather than|nicht|statt|pas|au lieu d[eu]|no)(?: \w+)? \w+day\b", re.I)
 """A weekday that is not meant."""
@@ -181,7 +174,7 @@ def _without_old_date(clause: re.Match[str]) -> str:
     "the trip from 3 to 12 May was moved" has a period."""
     old = _OLD_DATE.search(clause[0])
     before = clause[0] if not old or old[0][0] in "vV" else clause[0][: old.end()]
-    return clause[0].replace(old[0], "", 1) if old and _MOVED.search(before) else clause[0]
+    return clause[0].replace(old[0], "", 1) if old and MOVED.search(before) else clause[0]
 
 
 def when_in_text(text: str, said: date | None) -> str | None:

@@ -11,7 +11,7 @@ import unicodedata
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")  # noqa: PTH118, PTH120 (pathlib takes 4 ms)
@@ -32,20 +32,21 @@ _METHODS = (
 class _LatePattern:
     """A proxy for a compiled pattern. The first use compiles it and copies its methods."""
 
-    def __init__(self, pattern: str, flags: int) -> None:
-        self._source = pattern, flags
+    def __init__(self, pattern: str | Callable[[], str], flags: int) -> None:
+        self._pattern, self._flags = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        compiled = re.compile(*self._source)
+        pattern = self._pattern if isinstance(self._pattern, str) else self._pattern()
+        compiled = re.compile(pattern, self._flags)
         for each in _METHODS:
             setattr(self, each, getattr(compiled, each))
         return getattr(compiled, name)
 
 
-def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """`re.compile` on first use, which may also raise `re.error` only then."""
+def late(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
+    """`re.compile` on first use, which may raise `re.error` only then. A function returns its pattern."""
     return _LatePattern(pattern, flags)  # type: ignore[return-value]
 
 

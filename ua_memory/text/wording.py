@@ -189,23 +189,20 @@ def stated_for_good(text: str) -> bool:
 
 ANSWERED = late("(?<=[?？]) – ")
 """Between a question and its answer, in a fact that has both: `Which port? – 6543`."""
-_CHANGES = (
-    r"\b(?:now|(?<!\ba )(?<!\bfor )new|instead|moved?"
-    r"|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)"
-    r"|no\s+longer|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
-    r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
-    r"|already|from\s+\w+\s+on|gave\s+us|extended|(?:up|down)graded|migrated|lowering|raising|scratch\s+that|(?:can['’]?t|not)\s+before"
-    r"|skip(?:ped|ping)?|put(?:s|ting)?\s+(?:\w+\s+){1,3}up\s+to"
-    r"|(?:since|seit|depuis|desde)\s+(?:\d|jan|f[eé][bv]|m[aä]r|a[pvb]r|ma[iy]|ju[il]|jun|aug|ao[uû]|ago|sep|o[ck]t"
-    r"|nov|d[eéi][cz]|ene)\w*"
-    r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig|rauf|runter"
-    r"|inzwischen|erst\s+am|erhöh\w*|gesenkt|verlänger\w*|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|pass(?:e|ent|ons)\s+à|pas\s+avant|gliss\w+|décal\w+|recul\w+|chang\w+|finalement"
-    r"|plutôt|au\s+lieu|prolong\w*|augment\w*|baiss\w*|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|(?:went|gone|goes|going|came|come)\s+(?:up|down)|aument\w+|diventat\w+|ridott\w+|subi(?:u|mos)|baix(?:ou|amos)|mud(?:ou|ei|amos|ad[oa])|troc(?:ou|amos)|adiad[oa]s?|remarcad[oa]s?|(?:pasa(?:n|mos)?|sub[eo]n?|baj[ao]n?)\s+a|montée?s?\s+à"
-    r"|ya\s+no|no\s+antes|prorrog\w*|sub(?:ido|imos|ió)|baj(?:ado|amos|ó)|recort\w+|en\s+vez|agora|adesso|spostat\w+|verzet|verschoven|uitgesteld|ipv|in\s+plaats|nu)\b"
-    r"|変更|変え|変わ|移し|延期|延び|前倒し|上げ|下げ|になった|になりま|今は|新し|やっぱり|じゃなく"
-)
-CHANGED, CHANGED_FOLDED = late(_CHANGES, re.IGNORECASE), late(_CHANGES)
+
+
+def _change_words(sort: str) -> str:
+    """The pattern of the words of a sort in `data/changes.txt`: `changed` or `moved`."""
+    rows = {heading: how for heading, how in table("changes.txt") if heading.startswith(sort)}
+    unspaced = rows.pop(f"{sort} japanese", "(?!)")
+    return rf"\b(?:{'|'.join(rows.values())})\b|{unspaced}"
+
+
+CHANGED = late(lambda: _change_words("changed"), re.IGNORECASE)
+CHANGED_FOLDED = late(lambda: _change_words("changed"))
 """Words which say that a value has changed; the second is four times as fast, for case-folded text."""
+MOVED = late(lambda: _change_words("moved"), re.IGNORECASE)
+"""Words which say that a day was put off or brought forward."""
 
 
 # -- moves -------------------------------------------------------------------------------------------------
