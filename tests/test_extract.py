@@ -525,6 +525,7 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
         ),
         (("The max batch size must be 50.", "ok", "make it 80"), "50. – make it 80"),
         (("The demo is on Thursday.", "Noted.", "actually Friday"), "Thursday. – actually Friday"),
+        (("We deploy on Fridays.", "Noted.", "no, on Mondays"), "Fridays. – no, on Mondays"),
         (("Wir nehmen Hetzner als Hoster.", "ok", "doch lieber IONOS"), "Hoster. – doch lieber IONOS"),
         (("Which queue?", "We should use RabbitMQ 3.13 for the job queue.", "I'd rather not."), ""),
     ],

@@ -1033,7 +1033,8 @@ def _differ_in_typo(one: str, other: str) -> bool:
 
 def _has_value(text: str) -> bool:
     """Whether a text has a number, a day or a month."""
-    return any(map(str.isdigit, text)) or any(map(foreign_dates.is_name, _VALUE_WORD.findall(text)))
+    forms = (form for word in _VALUE_WORD.findall(text) for form in (word, word.rstrip("s")))
+    return any(map(str.isdigit, text)) or any(map(foreign_dates.is_name, forms))
 
 
 def _subject_terms(text: str) -> frozenset[str]:
