@@ -103,7 +103,7 @@ def test_by_a_daemon_it_is_the_same_and_by_meaning_too(place: Place) -> None:
     assert context(there[PROMPT], "UserPromptSubmit") == context(here[PROMPT], "UserPromptSubmit").replace(
         " Found by keywords only.", ""
     )
-    unsaid = told("UserPromptSubmit", prompt="what did moving services to another platform cost")
+    unsaid = told("UserPromptSubmit", prompt="who relocated the API?")
     assert "Alice" in context(place.run("hook", stdin=unsaid), "UserPromptSubmit")
 
 

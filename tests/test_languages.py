@@ -238,9 +238,9 @@ def test_the_index_and_the_light_search_look_for_the_same(
     found = index.search(parse_query(index, query).query, 40)
     texts = {item.text for item in index.get([hit.key for hit in found])}
     sql = "SELECT text FROM items WHERE rowid = ?"
-    numbers = list(light._ranked(query, 0.0))
+    numbers = [number for number, _ in light._ranked(query, 0.0)]
     assert {light._db.execute(sql, (number,)).fetchone()[0] for number in numbers} == texts
-    assert set(light._ranked(query, COVERAGE)) <= set(numbers)
+    assert {number for number, _ in light._ranked(query, COVERAGE)} <= set(numbers)
 
 
 def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:

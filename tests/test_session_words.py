@@ -391,9 +391,21 @@ def test_a_prompt_is_given_the_passages_of_its_project_alone(memory: Memory) -> 
     assert for_prompt(answer, prompt, "shop", replace(memory.config, sessions_recall=False)).hits == ()
 
 
-@pytest.mark.parametrize("prompt", ["looks good", "looks good, go on", "export, ok?"])
+@pytest.mark.parametrize(
+    ("prompt", "given"),
+    [("please extend the nightly export.py", False), ("please extend the nightly export", True)],
+)
+def test_a_prompt_about_a_file_is_given_passages_that_name_it(
+    memory: Memory, prompt: str, given: bool
+) -> None:
+    said(memory, ASKED, ANSWER)
+    answer = memory.search(prompt, limit=10)
+    assert bool(for_prompt(answer, prompt, "shop", memory.config).hits) == given
+
+
+@pytest.mark.parametrize("prompt", ["looks good", "looks good, go on", "export, ok?", "ja mach das, gut"])
 def test_a_prompt_that_only_approves_is_given_no_passage(memory: Memory, prompt: str) -> None:
-    said(memory, "Looks good! Go on, export it.", "The export looks good.")
+    said(memory, "Looks good! Go on, export it. Ja, mach das, gut!", "The export looks good.")
     answer = memory.search(prompt, limit=10)
     assert answer.hits and not for_prompt(answer, prompt, "shop", memory.config).hits
 

@@ -72,6 +72,18 @@ will with would you your
 STOP_WORDS = frozenset(_ENGLISH.split())
 """English stop words; dropped from a query that has other words."""
 
+_SMALL_TALK = frozenset(
+    """
+look looks looking good great nice fine perfect cool awesome sounds ok okay yes yep yeah no nope sure please
+thanks thank thx go going ahead on continue proceed keep do again next done right exactly gut super passt
+weiter ja jo nein klar danke bitte mach mache machen weitermachen los nächste nächsten nächstes genau
+einverstanden bien parfait oui non vas allez merci accord vale sí si sigue hazlo adelante bueno gracias
+claro sim pode faz isso obrigado obrigada certo beleza va bene fai grazie avanti graag prima doe maar verder
+bedankt
+""".split()  # noqa: SIM905
+)
+"""Words of prompts that only approve or tell an agent to go on."""
+
 _SPECIAL = (
     _HUMP, re.compile(r"[_\0]"), re.compile(r"[/.\-@:\\](?<=\w.)[/.\-@:\\]*\w"),
     re.compile(rf"\w{{{LONGEST_WORD + 1}}}"),
@@ -245,6 +257,12 @@ def read_query(query: str) -> Query:
     specific = [term for term in specific if term not in stop] or specific
     spoken = likely_languages(frozenset(terms))
     return Query(tuple(specific), tuple(phrases), tuple(_repeats(query)), spoken=spoken)
+
+
+def specific_words(prompt: str) -> set[str]:
+    """The words of a prompt that say what it is about; none if it only approves or says to go on."""
+    own = words(_without_clitics(prompt))
+    return {*own} - stop_words(own) - _SMALL_TALK
 
 
 # -- spelling correction -----------------------------------------------------------------------------------

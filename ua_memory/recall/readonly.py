@@ -14,7 +14,7 @@ from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES, blake2b, json_string
 from ua_memory.errors import Usage
 from ua_memory.index import terms as index_terms
-from ua_memory.index.terms import Query, read_query
+from ua_memory.index.terms import Query, identifiers, is_about_another, read_query, specific_words
 from ua_memory.text import noise, wording
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.wording import CORE_INTRO
@@ -102,8 +102,10 @@ def budgeted_block(head: str, lines: Iterable[str], most: int) -> tuple[str, lis
 # library but sqlite3 is imported.
 
 
-COVERAGE = 0.3
-"""The minimum share of a query's weight that a line must match; by `fusion.fuse` its score is then 0.35."""
+COVERAGE, PASSAGE_COVERAGE, ANSWER_COVERAGE = 0.3, 0.5, 0.55
+"""The minimum share of a prompt's weight that a line must match, by `fusion.fuse` its score is then 0.35; the
+same for a passage of a session; and for a question, names aside."""
+_NAME = re.compile(r"(?<=\w\s)[^\W\d_a-z]\w+")
 TERM_LIMIT = 48
 """Terms of a prompt that are searched, the rarest; a longer one is a pasted document."""
 CANDIDATES = 40
@@ -135,23 +137,30 @@ class ReadOnlySearch:
 
     def recall(self, query: str, limit: int, enough: float = 0.0) -> str:
         """The best lines for a query, as a block; '' if there are none."""
-        found = filter(None, map(self._row, self._ranked(query, enough)))
+        ids = identifiers(query)
+        found = filter(None, (self._row(number, ids) for number, _ in self._ranked(query, enough)))
         return noise.block("search", BY_WORDS, list(islice(found, limit)))[0]
 
     def for_prompt(self, prompt: str, limit: int, project: str, but: str, passages: int) -> str:
         """The lines for a prompt in a project, as a block: facts, then passages of the project's sessions
         except the session `but`; '' if there are none."""
         scope, _ = _project_filter(project)
-        facts, session_passages = [], []
-        for number in self._ranked(prompt, COVERAGE):
+        facts, session_passages, ids = list[int](), list[int](), identifiers(prompt)
+        if not specific_words(prompt):
+            return ""
+        asks = noise.is_question(prompt) and not noise.is_request(prompt)
+        names = (
+            {word for name in _NAME.findall(prompt) for word in index_terms.words(name)} if asks else set()
+        )
+        for number, share in self._ranked(prompt, ANSWER_COVERAGE if asks else COVERAGE, names):
             sql = "SELECT record, tags, session FROM items WHERE rowid = ?"
             record, tags, session = self._db.execute(sql, (number,)).fetchone()
             if record != "session":
                 facts.append(number)
-            elif (not project or scope in tags) and session != but:
+            elif (not project or scope in tags) and session != but and share >= PASSAGE_COVERAGE:
                 session_passages.append(number)
-        first = islice(filter(None, map(self._row, facts)), limit)
-        then = islice(filter(None, map(self._row, session_passages)), passages)
+        first = islice(filter(None, (self._row(number, ids) for number in facts)), limit)
+        then = islice(filter(None, (self._row(number, ids) for number in session_passages)), passages)
         return noise.block("search", BY_WORDS, [*first, *then])[0]
 
     def of_session(self, client: str, session: str, limit: int) -> list[str]:
@@ -189,8 +198,9 @@ class ReadOnlySearch:
     def close(self) -> None:
         self._db.close()
 
-    def _ranked(self, query: str, enough: float) -> Iterator[int]:
-        """Yield the rowids of items that match the share `enough` of the query's weight, by BM25."""
+    def _ranked(self, query: str, enough: float, names: Iterable[str] = ()) -> Iterator[tuple[int, float]]:
+        """Yield (rowid, share of the query's weight) of items that match the share `enough`, by BM25, and
+        of what it has besides `names`."""
         asked = self._parse(query, correct=not enough)
         phrases = ['"' + " ".join(phrase) + '"' for phrase in asked.phrases]
         matches = {
@@ -213,14 +223,22 @@ class ReadOnlySearch:
         )
         numbers = [number for number, _, _ in self._db.execute(sql, (match, CANDIDATES))]
         total = self._db.execute("SELECT count(*) FROM items").fetchone()[0]
+        named = {matches[name] for name in names if name in matches}
         weights = {term: _weight(total, count) for count, term in terms}
-        absent = (len(counts) - sum(1 for count, _ in counts if count)) * _weight(total, 1)
-        least = enough * (sum(weights.values()) + absent)
-        have = dict.fromkeys(numbers, 0.0)
+        absent = [matches[term] for count, term in counts if not count]
+        whole, rest = (
+            sum(weights[term] for term in weights if term not in left)
+            + sum(term not in left for term in absent) * _weight(total, 1)
+            for left in (set[str](), named)
+        )
+        have, besides = dict.fromkeys(numbers, 0.0), dict.fromkeys(numbers, 0.0)
         for term, weight in weights.items():
             for number in self._having(term, numbers):
                 have[number] += weight
-        yield from (number for number in numbers if have[number] >= least)
+                besides[number] += weight if term not in named else 0.0
+        for number in numbers:
+            if have[number] >= enough * whole and besides[number] >= enough * rest:
+                yield number, have[number] / whole
 
     def _parse(self, query: str, correct: bool) -> Query:
         """Parse a query with its inflected forms; with `correct` misspelt words are corrected."""
@@ -252,11 +270,14 @@ class ReadOnlySearch:
         sql = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({marks})"
         return [number for (number,) in self._db.execute(sql, (match, *numbers))]
 
-    def _row(self, number: int) -> str:
-        """An item as a line of a block, '' if its lines are no longer in its file."""
-        known = 'path, line, "end", id, date, retired, linehash, text, origin, client, own'
+    def _row(self, number: int, ids: Sequence[str] = ()) -> str:
+        """An item as a line of a block, '' if its lines are no longer in its file, or it is about something
+        else than these identifiers."""
+        known = 'path, line, "end", id, date, retired, linehash, text, origin, client, own, heading, context'
         row = self._db.execute(f"SELECT {known} FROM items WHERE rowid = ?", (number,)).fetchone()
-        path, line, end, block, date, retired, linehash, text, origin, client, own = row
+        path, line, end, block, date, retired, linehash, text, origin, client, own, *more = row
+        if ids and is_about_another("\n".join((text, *more)), ids):
+            return ""
         try:
             with discovery.open_regular(path if path[0] == "/" else f"{self._root}/{path}") as file:
                 lines = file.read().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")

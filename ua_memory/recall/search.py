@@ -18,7 +18,7 @@ from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, em
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
-from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english, is_unspaced
+from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english, is_unspaced, specific_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, is_damaged
@@ -962,14 +962,8 @@ PROMPT_WORDS = 8
 units of this many words."""
 
 
-_SMALL_TALK = frozenset(
-    """
-look looks looking good great nice fine perfect cool awesome sounds ok okay yes yep no sure please thanks go
-going ahead on continue proceed keep do again next done right exactly gut super passt weiter ja danke bien
-parfait continue vale sigue bueno
-""".split()  # noqa: SIM905
-)
-"""Words of prompts that only approve or tell an agent to go on."""
+_CODE_NAME = re.compile(r"\b(?:\w+\.[a-z]{1,4}|\w+_\w+|\w*[a-z][A-Z]\w*)\b")
+"""A name of a file, or of something in it."""
 
 
 def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
@@ -979,16 +973,20 @@ def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
 
 def for_prompt(found: SearchResult, prompt: str, project: str, config: Config, but: str = "") -> SearchResult:
     """The result with the hits that a hook adds to a prompt in a project, none of the session `but`. One
-    specific word is enough for facts, not for passages."""
-    scope = f"project:{project}".casefold()
-    specific = {*words_of(prompt)} - STOP_WORDS - _SMALL_TALK
+    specific word is enough for facts, not for passages; these must have a name in the code that the prompt
+    is about."""
+    scope, specific = f"project:{project}".casefold(), specific_words(prompt)
+    code = _CODE_NAME.findall(prompt)
 
     def fits(hit: Hit) -> bool:
         tags = [tag for one in (hit.item, *hit.folded) for tag in one.tags]
-        allowed = config.sessions_recall and len(specific) > 1
+        named = not code or any(name in hit.item.text for name in code)
+        allowed = config.sessions_recall and len(specific) > 1 and named
         return allowed and (not but or hit.item.session != but) and (not project or scope in tags)
 
-    hits = [hit for hit in found.hits if hit.item.record != SESSION or fits(hit)]
+    # What is about another identifier has lost most of its score.
+    near = (hit for hit in found.hits if hit.parts.get("other", 0.0) > -hit.match)
+    hits = [hit for hit in near if hit.item.record != SESSION or fits(hit)]
     if not specific or not hits or not _is_useful(hits, prompt, found):
         return replace(found, hits=())
     return replace(found, hits=prompt_hits(hits, prompt, config))
@@ -998,9 +996,9 @@ def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
     """Whether hits are added to a prompt at all."""
     if answer.mode == "words":  # scores by words alone are lower, and `usefulness` was fitted with vectors
         return hits[0].score >= ANSWERED
-    good = GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT
-    asked = noise.is_question(prompt) and hits[0].score >= good
-    return asked or usefulness(hits, prompt, answer.items) >= USEFUL
+    if noise.is_question(prompt) and not noise.is_request(prompt):
+        return hits[0].score >= (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT)
+    return usefulness(hits, prompt, answer.items) >= USEFUL
 
 
 def usefulness(hits: Sequence[Hit], prompt: str, items: int) -> float:

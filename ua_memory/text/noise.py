@@ -72,6 +72,13 @@ def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText
 
 
 _QUESTION = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
+_TASK = late(
+    r"\W*(?:(?:hey|hi|ok(?:ay)?|so|and|now|then)\W+)*(?:(?:please|pls|bitte)\b|(?:can|could|would|will) you\b"
+    r"|(?:kannst|könntest|würdest) du\b|(?:können|könnten) sie\b|peux[- ]tu\b|pouvez[- ]vous\b|tu peux\b"
+    r"|(?:me )?(?:puedes|podrías|podes)\b|(?:você |voce )?(?:pode|poderia|consegue)\b|puoi\b|potresti\b"
+    r"|(?:kun|kan|wil) je\b)",
+    re.IGNORECASE,
+)
 _ROLE = (
     r"(?:electrician|optician|plumber|carpenter|painter|roofer|gardener|cleaner|mechanic|architect|engineer|lawyer"
     r"|notary|accountant|banker|broker|land(?:lord|lady)|tenant|lodger|neighbou?r|boss|manager|director|supervisor"
@@ -105,6 +112,11 @@ _BESIDES = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGNOREC
 def is_question(prompt: str) -> bool:
     """Whether a prompt is a question."""
     return _QUESTION.search(prompt) is not None
+
+
+def is_request(prompt: str) -> bool:
+    """Whether a prompt asks for something to be done, if only in the form of a question."""
+    return _TASK.match(prompt) is not None
 
 
 Description = namedtuple("Description", ("before", "clause", "after"))
