@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from ua_memory.upkeep.purge import HistoryPurges, Unfinished
     from ua_memory.upkeep.undo import BankHistory
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -93,24 +91,6 @@ class Status:
 
 def _folder(root: Path | str) -> Path:
     return Path(os.path.expanduser(root)).absolute()  # noqa: PTH111 (which raises where there is no such user)
-
-
-def part(make: Callable[[Memory], T]) -> cached_property[T]:
-    """A part of a bank. Its methods check their arguments, as those of `Memory` do."""
-
-    @wraps(make)
-    def made(memory: Memory) -> T:
-        found = make(memory)
-        for cls in type(found).__mro__[:-1]:
-            if cls not in _CHECKED:
-                _CHECKED.add(cls)
-                checked(cls)
-        return found
-
-    return cached_property(made)
-
-
-_CHECKED = set[type]()
 
 
 @checked
@@ -591,14 +571,14 @@ class Memory:
 
     # -- parts -----------------------------------------------------------------------------------------
 
-    @part
+    @cached_property
     def core(self) -> CoreMemory:
         """The blocks of MEMORY.md."""
         from ua_memory.knowledge.core import CoreMemory
 
         return CoreMemory(self.store, self.door)
 
-    @part
+    @cached_property
     def proposals(self) -> CoreProposals:
         """What is proposed for core memory."""
         from ua_memory.index.sync import files_with_facts
@@ -609,91 +589,91 @@ class Memory:
             lambda: files_with_facts(self.store, "preference", "person"),
         )  # fmt: skip
 
-    @part
+    @cached_property
     def facts(self) -> Facts:
         """Facts and other statements, by id and by exact text."""
         from ua_memory.index.sync import Facts
 
         return Facts(self.store, lambda: self.index, self.door)
 
-    @part
+    @cached_property
     def searching(self) -> Searching:
         """What there is to know about a search besides its hits."""
         from ua_memory.recall.search import Searching
 
         return Searching(self.store, lambda: self.index, lambda: self._refresher()(), self.get)
 
-    @part
+    @cached_property
     def entities(self) -> Entities:
         """The names of the bank."""
         from ua_memory.index.entities import Entities
 
         return Entities(self.store, self.door, lambda: self.index)
 
-    @part
+    @cached_property
     def observations(self) -> Observations:
         """Observations that consolidation created from facts."""
         from ua_memory.reflect.consolidate import Observations
 
         return Observations(self.store, self.door, self.facts)
 
-    @part
+    @cached_property
     def opinions(self) -> Opinions:
         """The agent's opinions."""
         from ua_memory.knowledge.opinions import Opinions
 
         return Opinions(self.store, self.door)
 
-    @part
+    @cached_property
     def directives(self) -> Directives:
         """The hard rules for `reflect`."""
         from ua_memory.reflect.reflection import Directives
 
         return Directives(self.store, self.door)
 
-    @part
+    @cached_property
     def pages(self) -> Pages:
         """Knowledge pages, and their refreshes."""
         from ua_memory.reflect.refresh import Pages
 
         return Pages(self.store, self.door, self.access, lambda: self.facts, self.search, self.refresh)
 
-    @part
+    @cached_property
     def models(self) -> MentalModels:
         """Mental models."""
         from ua_memory.reflect.refresh import MentalModels
 
         return MentalModels(self.store, self.door, self.access, lambda: self.facts, self.search, self.refresh)
 
-    @part
+    @cached_property
     def conversations(self) -> Conversations:
         """Flush, preview and queue conversations."""
         from ua_memory.retain.conversations import Conversations
 
         return Conversations(self.store, self.door, self.access, lambda: self.facts.lookup(), self.search)
 
-    @part
+    @cached_property
     def sessions(self) -> SessionFiles:
         """What was said in sessions, word for word."""
         from ua_memory.knowledge.sessions import SessionFiles
 
         return SessionFiles(self.store)
 
-    @part
+    @cached_property
     def transcripts(self) -> TranscriptImport:
         """The sessions in clients' transcripts."""
         from ua_memory.retain.survey import TranscriptImport
 
         return TranscriptImport(self.store, self.access, self.conversations)
 
-    @part
+    @cached_property
     def documents(self) -> Documents:
         """Texts and files that are retained."""
         from ua_memory.retain.retain import Documents
 
         return Documents(self.store, self.door, self.access, lambda: self.facts.lookup())
 
-    @part
+    @cached_property
     def queue(self) -> WaitQueue:
         """Conversations and texts that wait for a model."""
         from ua_memory.retain.conversations import WaitQueue
@@ -703,49 +683,49 @@ class Memory:
             lambda *a: self.documents.retainer(*a),
         )  # fmt: skip
 
-    @part
+    @cached_property
     def watches(self) -> Watches:
         """Files outside the bank that are retained when they change."""
         from ua_memory.retain.survey import Watches
 
         return Watches(self.store, self.documents, self.queue)
 
-    @part
+    @cached_property
     def history(self) -> BankHistory:
         """Revisions: list, diff, blame, undo."""
         from ua_memory.upkeep.undo import BankHistory
 
         return BankHistory(self.store, self.door, lambda block: self.facts.files_of(block))
 
-    @part
+    @cached_property
     def health(self) -> Health:
         """Checks and counts."""
         from ua_memory.upkeep.audit import Health
 
         return Health(self.store, lambda: self.forgetting.finish())
 
-    @part
+    @cached_property
     def forgetting(self) -> Forgetting:
         """Forgetting, for good."""
         from ua_memory.upkeep.forget import Forgetting
 
         return Forgetting(self.store, self.door, lambda: self.index, self.search, self.entities.get)
 
-    @part
+    @cached_property
     def purges(self) -> HistoryPurges:
         """Removing forgotten statements from the history."""
         from ua_memory.upkeep.purge import HistoryPurges
 
         return HistoryPurges(self.store, self.door)
 
-    @part
+    @cached_property
     def remote(self) -> Remote:
         """Other machines: sync, and archives."""
         from ua_memory.upkeep.archive import Remote
 
         return Remote(self.store, self.door, lambda: self.index)
 
-    @part
+    @cached_property
     def access(self) -> ModelAccess:
         """Opens the models that are asked."""
         from ua_memory.llm.providers import ModelAccess

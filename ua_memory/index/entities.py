@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 
-from ua_memory.errors import NotFound
+from ua_memory.errors import NotFound, checked
 from ua_memory.index import words as index_words
 from ua_memory.index.items import IndexItem, folded
 from ua_memory.index.sync import Index
@@ -62,6 +62,7 @@ class EntityGraph:
     together: Mapping[tuple[str, str], int]
 
 
+@checked
 class Entities:
     """The names of a bank. `door` is recorded with decisions."""
 

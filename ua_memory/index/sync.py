@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from ua_memory.discovery import INDEX_VERSION
-from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage
+from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage, checked
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index.embedding import (
@@ -818,6 +818,7 @@ CURRENT_FACTS_SQL = """SELECT path, id, texthash, origin, client FROM items
 WHERE record = 'fact' AND retired = '' AND path NOT LIKE '/%'"""
 
 
+@checked
 class Facts:
     """The facts and other statements of a bank, found by the index where possible."""
 

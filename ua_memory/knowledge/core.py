@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ua_memory.discovery import CORE_NAMES
-from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage, checked
 from ua_memory.knowledge import trust
 from ua_memory.markdown import document, printer
 from ua_memory.markdown import lines as markdown_lines
@@ -121,6 +121,7 @@ def check_budgets(store: Store, path: str, old: bytes, new: bytes) -> tuple[str,
     return tuple(warnings)
 
 
+@checked
 class CoreMemory:
     """Core memory of one bank; `door` names the caller."""
 

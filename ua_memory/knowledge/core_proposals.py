@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from ua_memory.errors import Busy, NotFound, Usage, writing
+from ua_memory.errors import Busy, NotFound, Usage, checked, writing
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import core
 from ua_memory.knowledge.core import BlockChange
@@ -92,6 +92,7 @@ class WaitingEdit:
         return f"c-{hashlib.sha256(named).hexdigest()[:NAMES]}"
 
 
+@checked
 class CoreProposals:
     """The proposals of one bank; `door` names who decides. `undo` undoes a revision by its id; `among` gives
     the paths of files that may have a person's preferences, None for all files."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ua_memory.errors import Malformed, NotFound, Usage, one_line
+from ua_memory.errors import Malformed, NotFound, Usage, checked, one_line
 from ua_memory.knowledge import statements
 from ua_memory.markdown import document, lines, printer
 from ua_memory.records import Fact, Kind, Observation, Opinion, Proof
@@ -175,6 +175,7 @@ def _first_words(text: str) -> str:
 # -- interface -----------------------------------------------------------------------------------------
 
 
+@checked
 class Opinions:
     """The opinions of one bank; `door` names the caller."""
 

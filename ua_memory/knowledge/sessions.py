@@ -17,7 +17,7 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 from pathlib import Path
 
-from ua_memory.errors import NotFound, Usage, writing
+from ua_memory.errors import NotFound, Usage, checked, writing
 from ua_memory.markdown.blocks import Header, read_header, write_value
 from ua_memory.markdown.lines import closes_fence, fence_of, interrupts_paragraph, split
 from ua_memory.paths import make_private, project_of, sync_path
@@ -463,6 +463,7 @@ def _count_copied(turns: Sequence[Turn], theirs: Sequence[SessionTurn], agent: s
     return len(turns)
 
 
+@checked
 class SessionFiles:
     """The sessions of one bank: those in the state folder, and those that a flush has moved into the bank. A
     session that continues after that has a file in both until its next flush."""

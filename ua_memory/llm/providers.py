@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import config
-from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError, Usage
+from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError, Usage, checked
 from ua_memory.llm.client import (
     Claude,
     MeteredModel,
@@ -45,6 +45,7 @@ class ModelTrial:
     cost: Estimate
 
 
+@checked
 class ModelAccess:
     """Opens models for the parts of a bank."""
 

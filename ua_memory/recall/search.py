@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ua_memory.config import Config
-from ua_memory.errors import NotFound, Usage
+from ua_memory.errors import NotFound, Usage, checked
 from ua_memory.index import words as index_words
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, embed_queries
 from ua_memory.index.filters import Filters
@@ -780,6 +780,7 @@ def _ranks(arms: Arms, item: IndexItem) -> dict[str, tuple[int, float]]:
     return {name: (hit.rank, hit.score) for name, hits in arms.items() for hit in hits if hit.item.key == key}
 
 
+@checked
 class Searching:
     """`memory.searching`: why a search does not find something."""
 

@@ -17,6 +17,7 @@ from ua_memory.errors import (
     ModelUnavailable,
     RequestRejected,
     UaMemoryError,
+    checked,
 )
 from ua_memory.index.sync import Facts
 from ua_memory.knowledge import observations
@@ -382,6 +383,7 @@ def _count_tokens(messages: Sequence[Message]) -> int:
 # -- observations ------------------------------------------------------------------------------------------
 
 
+@checked
 class Observations:
     """The observations of one bank; `door` names the caller."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.discovery import SETTINGS
-from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage, one_line
+from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage, checked, one_line
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import OpinionChange
@@ -681,6 +681,7 @@ MOST_DIRECTIVES = 30
 SETTING = "directives"
 
 
+@checked
 class Directives:
     """The directives of a bank: a list in ua-memory.toml, numbered from 1. Each change is one revision;
     `door` names who makes it."""

@@ -20,6 +20,7 @@ from ua_memory.errors import (
     TooLarge,
     UaMemoryError,
     Usage,
+    checked,
 )
 from ua_memory.git.history import unified_file_diff
 from ua_memory.git.repository import MACHINE, BlameLine
@@ -1131,6 +1132,7 @@ _FATAL_ERRORS = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
 """Errors that every other page would have, too."""
 
 
+@checked
 class _PageFiles(Generic[P]):
     """The knowledge pages or mental models of one bank; `update` brings its index up to date."""
 
@@ -1160,6 +1162,7 @@ class _PageFiles(Generic[P]):
         return Refresher(*memory, door=self._door, model=model, at=at)
 
 
+@checked
 class Pages(_PageFiles[Page]):
     """The knowledge pages of one bank."""
 
@@ -1236,6 +1239,7 @@ class Pages(_PageFiles[Page]):
         return all_done
 
 
+@checked
 class MentalModels(_PageFiles[MentalModel]):
     """The mental models of one bank: written by a person; memory only proposes changes."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
-from ua_memory.errors import Usage
+from ua_memory.errors import Usage, checked
 from ua_memory.knowledge import core
 from ua_memory.knowledge.sessions import SessionFile
 from ua_memory.knowledge.statements import Progress
@@ -42,6 +42,7 @@ UnreadSession = tuple[SessionFile, QueueEntry]
 """A session that no model has read, and its turns."""
 
 
+@checked
 class Conversations:
     """Flushes conversations into one bank; `door` names the caller. `lookup` finds facts by exact text,
     `search` answers the sub-agent's searches."""
@@ -181,6 +182,7 @@ class Conversations:
 # -- queue -------------------------------------------------------------------------------------------------
 
 
+@checked
 class WaitQueue:
     """All queued entries of one bank, conversations and texts, each under a key."""
 

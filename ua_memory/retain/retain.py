@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, TooLarge, Usage
+from ua_memory.errors import Busy, TooLarge, Usage, checked
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
@@ -422,6 +422,7 @@ def _part_progress(tell: Progress, before: int, size: int, total: int) -> Progre
     return lambda done, of: tell(before + size * done // max(of, 1), total)
 
 
+@checked
 class Documents:
     """Retains texts and files in one bank. `door` names the caller, `lookup` finds facts by exact text."""
 

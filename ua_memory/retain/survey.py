@@ -14,7 +14,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
+from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, checked, writing
 from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import Estimate, sum_estimates
 from ua_memory.paths import is_bank, make_private, project_of
@@ -254,6 +254,7 @@ def _turn_hash(turn: Turn) -> str:
 # -- import of transcripts ---------------------------------------------------------------------------------
 
 
+@checked
 class TranscriptImport:
     """Flushes sessions from clients' transcripts on disk into one bank."""
 
@@ -442,6 +443,7 @@ class WatchResult:
     missing: list[str] = field(default_factory=list)
 
 
+@checked
 class Watches:
     """The watched files and folders of one bank."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory import discovery
-from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage, writing
+from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage, checked, writing
 from ua_memory.git.process import is_alive
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
@@ -401,6 +401,7 @@ def _invalid(file: Path, why: str) -> Malformed:
 # -- interface ---------------------------------------------------------------------------------------------
 
 
+@checked
 class Remote:
     """`memory.remote`: sharing one bank between machines, by a git remote or an archive file."""
 

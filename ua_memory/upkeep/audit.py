@@ -16,7 +16,7 @@ from textwrap import dedent
 from typing import cast
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.errors import GitFailed, NotFound, Usage, checked
 from ua_memory.git import repository
 from ua_memory.git.history import all_hunks
 from ua_memory.git.repository import BlameLine, Revision
@@ -562,6 +562,7 @@ def _count_by_parsing(store: Store, but: Set[str]) -> Counter[FactGroup]:
 Watch = Callable[[str], contextlib.AbstractContextManager[Progress | None]]
 
 
+@checked
 class Health:
     """`memory.health`: checks and statistics of one bank. `finish` completes interrupted forgets."""
 

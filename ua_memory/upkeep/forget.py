@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from ua_memory.errors import ChangedOnDisk, Held, NotFound, TooLarge, Usage
+from ua_memory.errors import ChangedOnDisk, Held, NotFound, TooLarge, Usage, checked
 from ua_memory.git.repository import MACHINE
 from ua_memory.index import words as index_words
 from ua_memory.index.items import IndexItem
@@ -814,6 +814,7 @@ def refuse_held(held: Collection[str]) -> None:
         raise Held("facts disappeared here all at once", where=", ".join(sorted(held)[:LISTED]), hint=hint)
 
 
+@checked
 class Forgetting(Cleanup):
     """The `forget` command of one bank; `door` names the interface that asked."""
 

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, LOGS
-from ua_memory.errors import Conflict, NotFound, StillThere, Usage, writing
+from ua_memory.errors import Conflict, NotFound, StillThere, Usage, checked, writing
 from ua_memory.git import rewrite
 from ua_memory.git.history import CommitStamp, History, commit_stamps
 from ua_memory.knowledge import tombstones
@@ -368,6 +368,7 @@ def _unexplained_change(history: History, old: str, new: str, purged: Purges) ->
 # -- interface ---------------------------------------------------------------------------------------------
 
 
+@checked
 class HistoryPurges:
     """`memory.purges`: removing forgotten statements from one bank's history."""
 

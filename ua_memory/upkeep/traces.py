@@ -17,7 +17,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, writing
+from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, checked, writing
 from ua_memory.git import rewrite
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.index.sync import stop_after
@@ -434,6 +434,7 @@ TEMP_SUFFIX = ".tmp"
 """Ends the name of such a record while it is written. Not `.fresh`, which any revision may delete."""
 
 
+@checked
 class Cleanup:
     """Removes forgotten texts from one bank's pending and derived data."""
 

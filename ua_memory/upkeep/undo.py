@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import dropwhile, islice, pairwise
 
-from ua_memory.errors import Conflict, GitFailed, NotFound, UaMemoryError, Usage, at_least
+from ua_memory.errors import Conflict, GitFailed, NotFound, UaMemoryError, Usage, at_least, checked
 from ua_memory.git.history import hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
@@ -283,6 +283,7 @@ MANY_FILES = 50
 """Revisions with so many files are not read for their statements: an adopted bank may have a million."""
 
 
+@checked
 class BankHistory:
     """`memory.history`: log, diff, undo and blame of one bank.
 
