@@ -54,6 +54,29 @@ def test_a_misspelt_word_finds_what_was_meant(words: Words, typed: str, word: st
     assert f"no match for “{typed.casefold()}”: searched for “{word}”" in asked.correction_notes
 
 
+FOREIGN = (
+    "O contato do posto é a Dona Lourdes",
+    "Nota fiscal da clínica",
+    "Die Rechnung für die Küche kam am Montag",
+    "El horario de la biblioteca",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("posso enviar o contrato?", {}), ("quando foi a nota fical?", {"fical": "fiscal"}),
+        ("qual é o cotnato da clínica?", {"cotnato": "contato"}),
+        ("wann kam die Rechnug", {"rechnug": "rechnung"}),
+        ("wann kam die Rechnnung", {"rechnnung": "rechnung"}), ("wann kam die Buchung", {}),
+        ("cuál es el horraio de la biblioteca", {"horraio": "horario"}),
+        ("what about the kontato", {"kontato": "contato"}),
+    ],
+)  # fmt: skip
+def test_a_word_of_another_language_is_no_typo(query: str, meant: dict[str, str]) -> None:
+    assert parse_query(made(*FOREIGN), query).corrections == meant
+
+
 @pytest.mark.parametrize(
     "query",
     [

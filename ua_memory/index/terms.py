@@ -355,15 +355,19 @@ def completions(db: sqlite3.Connection, frequencies: Frequencies, prefix: str) -
     return tuple(word for _, word in found[:COMPLETIONS])
 
 
-def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Iterable[str]) -> dict[str, str]:
+def corrections(
+    db: sqlite3.Connection, frequencies: Frequencies, unknown: Iterable[str], spoken: Sequence[str] = ()
+) -> dict[str, str]:
     """{term that no item has: its correction, '' for a stop word}, without terms that have none. The first
     `CORRECTED` terms are corrected, but not identifiers with digits, names of days and months or foreign stop
-    words; `frequencies` returns the number of items by term."""
+    words; `frequencies` returns the number of items by term. If the languages `spoken` are not English, whose
+    words the model knows, only slips (`_is_slip`) are corrected: `contrato` is not `contato` misspelt."""
     found: dict[str, str] = {}
+    foreign = bool(spoken) and "english" not in spoken
     for term in [term for term in unknown if is_correctable(term) and not _digits(term)][:CORRECTED]:
         if _is_foreign(term):
             continue
-        nearest = nearest_spellings(db, term)
+        nearest = [word for word in nearest_spellings(db, term) if not foreign or _is_slip(term, word)]
         counts = frequencies(nearest)
         # Transpositions are likelier than substitutions, the same first letter is likelier than another.
         ranked = [(sorted(word) != sorted(term), word[0] != term[0], -counts[word], word) for word in nearest]
@@ -371,6 +375,16 @@ def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Itera
         if word:
             found[term] = "" if word in STOP_WORDS else str(word)
     return found
+
+
+_DOUBLED = re.compile(r"(.)\1")
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    """Whether a word is seldom one of its own: with letters that changed places, are missing or doubled, or
+    long."""
+    same = sorted(typed) == sorted(meant) or len(typed) < len(meant) or len(typed) >= TWO_EDITS_FROM
+    return typed[0] == meant[0] and (same or _DOUBLED.sub(r"\1", typed) == _DOUBLED.sub(r"\1", meant))
 
 
 def _is_foreign(term: str) -> bool:

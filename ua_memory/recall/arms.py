@@ -340,7 +340,7 @@ def spelling_corrections(words: WordIndex, query: Query, known: Set[str] = froze
     """{term that no item has: its correction}, without `known` terms."""
     counts = words.vocabulary.frequencies(query.terms)
     unknown = (term for term in query.terms if not counts[term] and term not in known)
-    return index_terms.corrections(words.db, words.vocabulary.frequencies, unknown)
+    return index_terms.corrections(words.db, words.vocabulary.frequencies, unknown, query.spoken)
 
 
 def _query_words(

@@ -246,7 +246,7 @@ class ReadOnlySearch:
         searched = asked.terms[: 4 * TERM_LIMIT]
         forms = index_terms.forms(self._db, self._counts, self._stem, searched, asked.spoken)
         unknown = [t for t in searched if correct and t not in forms and not self._count(f'"{t}"')]
-        fixed = index_terms.corrections(self._db, self._counts, unknown) if unknown else {}
+        fixed = index_terms.corrections(self._db, self._counts, unknown, asked.spoken) if unknown else {}
         terms = [fixed.get(term, term) for term in asked.terms]
         repeats = [fixed.get(term, term) for term in asked.repeats]
         return Query(tuple(filter(None, dict.fromkeys(terms))), asked.phrases, tuple(repeats), forms)
