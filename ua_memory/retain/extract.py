@@ -179,6 +179,8 @@ _WRAPPED_LINE = 60
 
 _LONGEST_ASIDE = 400
 """A full stop within so many characters of an open bracket is inside it; later the bracket is ignored."""
+_LONGEST_WORD = 40
+"""Most characters of the word behind a full stop, which tells whether that ends its sentence."""
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -321,10 +323,11 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     hidden = _CODE.sub(lambda m: "x" * len(m[0]), text) if "`" in text else text
     start = 0
     for stop in _BETWEEN_SENTENCES.finditer(hidden):
-        so_far = hidden[start : stop.end()]
-        if stop.start() - start < _LONGEST_ASIDE and so_far.count("(") > so_far.count(")"):
+        near = max(start, stop.start() - _LONGEST_ASIDE)
+        so_far = hidden[near : stop.end()]
+        if near == start and so_far.count("(") > so_far.count(")"):
             continue
-        if _goes_on(hidden[start : stop.start()], hidden[stop.end() :]):
+        if _goes_on(hidden[near : stop.start()], hidden[stop.end() : stop.end() + _LONGEST_WORD]):
             continue
         yield start, stop.end()
         start = stop.end()
@@ -342,11 +345,15 @@ def _goes_on(before: str, after: str) -> bool:
     if _SHORT_DATE.search(end):
         return small or len(before.split()) < _SHORTEST_DATED
     if _abbreviations()["before_all"].search(end):
-        return small or (following != "" and following.casefold() not in STOP_WORDS | all_stop_words())
+        return small or (following != "" and not _is_little(following))
     named = following == "de" or foreign_dates.is_month(following)
     return bool(_ORDINAL.search(end) and named) or bool(
         _abbreviations()["before_numbers"].search(end) and (after[:1].isdigit() or following == "de")
     )
+
+
+def _is_little(word: str) -> bool:
+    return word.casefold() in STOP_WORDS or word.casefold() in all_stop_words()
 
 
 # -- classifier --------------------------------------------------------------------------------------------

@@ -784,8 +784,9 @@ def _match_patterns(text: str) -> Iterator[Span]:
             if last < done:
                 continue
             regex = compiled(pattern)
-            match = regex.match(text, first) if first == last else regex.search(text, first, last + 400)
-            if match is None or match.start() > last:
+            tries = (regex.match(text, at, last + 400) for at in range(first, last + 1))
+            match = regex.match(text, first) if first == last else next(filter(None, tries), None)
+            if match is None:
                 continue
             done = match.end()
             group = 1 if regex.groups else 0
