@@ -187,6 +187,11 @@ def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None
         "The rack is full.\nFrom: ana@example.org\n\nThe database is Postgres 16 on db1.",
         "Flight To Rome 10:40 AM\nThe seat is 14C.\nTaxi to Hotel 2:30 PM\nIt costs 90 euros.",
         "User: Bo Baker, from 9 to 5\nAgent: Maria Lopez, from 6 to 9",
+        "User: can read all files of the team\nAssistant: can write reports for Mrs Jones on Monday",
+        "Benutzer: Peter Klein aus Graz nutzt es\nAssistent: Frau Meier hilft montags im Büro 3",
+        "Claude: +49 170 1234567\nUser: 12345",
+        "Utente: mario.rossi\nAssistente: Giulia Bianchi",
+        "2026/11/18 (Wed)\n09:15\tDentist Dr Weber\tbring the X-ray from Graz\n11:00\tSwimming\tin the lake",
         "Contacts\n\nUser: Bo Baker\nAgent: Maria Lopez\n\n## Garden\n\nTom built the shed in 2019.",
     ],
 )
@@ -236,7 +241,7 @@ HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station 
             "09:21\t大野が退出しました\n09:22\t大野\t請求額は33万円です。",
             [("契約書は明日送ります。", "2026-11-11"), ("大野: 請求額は33万円です。", None)],
         ),
-        ("Tue, 11/24/2026\n09:18 AM\tTom\tThe plumber comes tomorrow at 9",
+        ("Tue, 11/24/2026\n09:18 AM\tTom\tThe plumber comes tomorrow at 9\n09:19 AM\tTom\tok",
             [("Tom: The plumber comes tomorrow at 9", "2026-11-25")]),
         ("Gesendet: Dienstag, 10. November 2026 09:12\n\nWe decided yesterday to leave Heroku.",
             [("We decided yesterday to leave Heroku.", "2026-11-09")]),
@@ -313,6 +318,15 @@ def test_a_pasted_conversation_is_told_by_labels_of_any_language(user: str, agen
 def test_two_labels_of_an_agent_make_a_conversation(user: str, agent: str) -> None:
     facts = _facts_of(f"{user}The rent is 48 euros. No wait, 52.", f"{agent}Noted, 52 euros.")
     assert [fact.text for fact in facts] == ["The rent is 48 euros. No wait, 52."]
+    assert text_form(f"{user}When is the rent due?\n{agent}On the 5th of a month.").labels
+
+
+def test_two_lines_of_a_note_are_two_facts() -> None:
+    lines = [
+        "Benutzer: Peter Klein aus Graz nutzt das Konto",
+        "Assistent: Frau Meier hilft montags im Büro 3",
+    ]
+    assert [fact.text for fact in _facts_of(*lines)] == lines
 
 
 def test_of_minutes_the_present_the_votes_and_the_tasks_are_kept() -> None:
@@ -414,6 +428,12 @@ def test_an_answer_of_a_named_person_is_kept_with_the_question() -> None:
         "Host: When does the shop open?\nGuest: At 9 on Monday.",
         "Julia: The shop opens at 9 on Monday.\nThiago: It closes at 6 on Sunday.",
         "Thiago: When does the shop open?\nAI: At 9 on Monday.",
+        "Ibuprofen: 400 mg, with food or without?\nParacetamol: 500 mg, at most three times a day",
+        "Kafka: do we restart it on Friday?\nPostgres: upgraded to 16 in March",
+        "Oma: Bücher oder Schal?\nOpa: Wein aus der Steiermark",
+        "Porto: Hotel Adler, how many nights?\nBraga: Hotel Sol, three nights",
+        "Teig: 300 g Mehl oder 400?\nFüllung: 1 kg Äpfel",
+        "Anna: Geschenk kaufen, was nur?\nLena: zum Zahnarzt bringen\nLena: Schuhe kaufen",
         "Who has the key?\nWhere is the van?\nThiago: When does the shop open?\nJulia: At 9.\nOh no.",
     ],
 )

@@ -26,7 +26,7 @@ from ua_memory.text.names import ABBREVIATIONS, LABELS, NO_NAMES, ORDINARY, in_l
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
-from ua_memory.transcripts.messages import TextPart, text_parts
+from ua_memory.transcripts.messages import TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
 
 # -- cues --------------------------------------------------------------------------------------------------
@@ -1340,7 +1340,9 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
     left = (one.text for one in said if all(one.text not in fact.text for fact in found))
     asks = "?" in text or (said and _asks(_without_speaker(said[-1])))
     if whole and not asks and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
-        yield _to_fact(parts[0], text, text)
+        lines = [*filter(str.strip, parts[0].text.splitlines())]
+        each = map(one_line, lines) if all(map(speaker, lines)) else [text]
+        yield from (_to_fact(parts[0], one, one) for one in each)
 
 
 def _list_facts(part: TextPart) -> Iterator[Fact]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from ua_memory.text import calendar, foreign_dates
 from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon
@@ -155,7 +155,16 @@ _SPEAKER = re.compile(
     re.IGNORECASE,
 )
 _SURE_LABEL = re.compile(rf"\W*(?:{_USER}|{_AGENT}|.* .*)\W*", re.IGNORECASE)
-"""Labels that tell a conversation in two lines; a list of contacts may have a person and an agent."""
+"""Labels that may tell a conversation in two lines; a list of contacts may have a person and an agent."""
+_REPLY = re.compile(
+    r"\W*(?:ok(?:ay)?|noted|got it|understood|sure|done|thanks?|sorry|of course|yes|yeah|yep|no|nope|not yet"
+    r"|i['’]ll|i will|ja|nein|noch nicht|alles klar|gerne?|notiert|verstanden|danke|oui|non|pas encore"
+    r"|noté|merci|sí|todavía no|entendido|anotado|gracias|sì|non ancora|capito|grazie|sim|não|ainda não"
+    r"|anotei)(?!\w)"
+    r"|\W*(?:はい|いいえ|まだ|了解|承知|わかりました|好的|是的|不是|还没|네|아니)",
+    re.IGNORECASE,
+)
+"""How a reply begins, which a line of a list does not."""
 _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _MARKDOWN = re.compile(
     r"(?m)^(?:#{1,6} |[-*] |\d+\. |```|> )|\*\*[^*\n]+\*\*|\[[^\[\]\n]+\]\([^)\n]{1,2000}\)"
@@ -278,11 +287,11 @@ ONE_AUTHOR = TextForm()
 def text_form(text: str) -> TextForm:
     """Detect the form of a text. A note may have a single line as in a chat, so a chat or mail must begin
     with a stamp, half of a chat's stamps must have a name, and in Slack's form, which is the least distinct,
-    a name must occur twice. A conversation with an agent begins with a label, and has both sides; in one
-    between named people somebody is asked something."""
+    a name must occur twice, as in LINE's without its title. A conversation with an agent begins with a label,
+    and has both sides; in one between named people somebody is asked something."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(("# ", "---"))), "")
-    labels, stamps = False, tuple[re.Pattern[str], ...]()
+    stamps = tuple[re.Pattern[str], ...]()
 
     def begins(forms: Iterable[re.Pattern[str]]) -> bool:
         return any(form.match(first) for form in forms)
@@ -291,26 +300,43 @@ def text_form(text: str) -> TextForm:
         stamps += _WHATSAPP
     if begins(_SLACK) and len(names := _stamp_names(lines, _SLACK)) > len(set(names)):
         stamps += _SLACK
-    if begins(_LINE[:2]) and _stamp_names(lines, _LINE[2:]):
+    names = _stamp_names(lines, _LINE[2:]) if begins(_LINE[:2]) else []
+    if len(names) > len(set(names)) or (names and begins(_LINE[:1])):
         stamps += _LINE
     if begins(_MAIL):
         stamps += _MAIL
-    if speaker(first):
-        said = [(who[0], re.split("[:：]", line)[0]) for line in lines if (who := speaker(line))]
-        both = {"person", "assistant"} <= {role for role, _ in said}
-        labels = both and (len(said) > 2 or all(_SURE_LABEL.fullmatch(label) for _, label in said))
+    labels = bool(speaker(first)) and _has_both_sides(lines)
     return TextForm(labels, stamps or (() if labels else _name_labels(lines)))
+
+
+def _has_both_sides(lines: Sequence[str]) -> bool:
+    """Whether a person and an agent speak: in two lines only if the one asks or the other replies, since
+    notes may have such labels, too."""
+    said = [(n, *who) for n, line in enumerate(lines) if (who := speaker(line))]
+    if not {"person", "assistant"} <= {role for _, role, _ in said}:
+        return False
+    if len(said) > 2:
+        return True
+    (_, (second, _, reply)), labels = said, [re.split("[:：]", lines[n])[0] for n, _, _ in said]
+    asks = any(line.rstrip("*_ ").endswith(("?", "？", "!", "！")) for line in lines[:second])
+    replies = asks or " " in labels[0].strip() or _REPLY.match(reply or "".join(lines[second + 1 :]))
+    return bool(replies) and all(map(_SURE_LABEL.fullmatch, labels))
 
 
 def _name_labels(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     """The labels of a conversation between named people: most lines begin with one, and one person asks
-    another. None if one is an agent's, or if all are English words."""
+    another, who replies, or one speaks again after another. None if one is an agent's, or if all are English
+    words."""
     label = re.compile(_NAME_LABEL.format(_NAME))
     labels = [(found["name"], line.rstrip()) for line in lines if (found := label.match(line))]
     others = {name for name, _ in labels if name in NO_NAMES or name.casefold() in LABELS}
     said = [one for one in labels if one[0] not in others]
     names = dict.fromkeys(name for name, _ in said)
-    asked = any(one != other and line.endswith(("?", "？")) for (one, line), (other, _) in pairwise(said))
+    again = sum(1 for _ in groupby(name for name, _ in said)) > len(names)
+    asked = any(
+        one != other and line.endswith(("?", "？")) and (again or _REPLY.match(reply.partition(":")[2]))
+        for (one, line), (other, reply) in pairwise(said)
+    )
     if not asked or 2 * len(said) < len(lines) or all(in_lexicon(name.split()[0]) for name in names):
         return ()
     if any(who[0] != "person" for name in names if (who := speaker(f"{name}:"))):
