@@ -244,6 +244,7 @@ ONCE_EACH = {
     "_combined_error",  # a class of errors
     "_move_patterns",  # a language of five
     "_rows_by_stem",  # a language of seven
+    "_compound_parts",  # of two
     "related",  # a name of one question
     "compiled",  # a pattern of our own table
 }

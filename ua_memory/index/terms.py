@@ -586,21 +586,26 @@ def _translations(
     for term, row in ((term, every[number]) for term, own in rows.items() for number in own):
         for target in ("english", *known):
             words = row[_LANGUAGES.index(target)]
-            found[term].update(*_inflected(db, target, words) if known else ())
-            found[term].update(word for word in words if target == "english" or word not in english)
+            known_words = (
+                {word for some in _inflected(db, target, words) for word in some} if known else set()
+            )
+            found[term] |= {
+                word for word in (*words, *known_words) if target == "english" or word not in english
+            }
     return found
+
+
+@cache
+def _compound_parts(language: str) -> list[tuple[str, ...]]:
+    """The words of each row of translations.txt that may be part of a compound."""
+    column = _LANGUAGES.index(language)
+    return [tuple(word for word in row[column] if len(word) > LEAST_LETTERS) for row in _dictionary()[0]]
 
 
 def _rows_of_parts(language: str, compound: str) -> list[int]:
     """The rows of translations.txt with a word that begins or ends a compound: `Zahnarzttermin`."""
-    if language not in COMPOUNDING:
-        return []
-    column = _LANGUAGES.index(language)
-    parts = [[word for word in row[column] if len(word) > LEAST_LETTERS] for row in _dictionary()[0]]
-    return [
-        row for row, own in enumerate(parts)
-        if own and (compound.startswith((*own,)) or compound.endswith((*own,)))
-    ]  # fmt: skip
+    every = enumerate(_compound_parts(language) if language in COMPOUNDING else ())
+    return [row for row, parts in every if compound.startswith(parts) or compound.endswith(parts)]
 
 
 def _inflected(db: sqlite3.Connection, language: str, words: Sequence[str]) -> Iterator[list[str]]:

@@ -412,6 +412,8 @@ _MOVING = (
     r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)"
 )
 """What stands before a value that is left for another."""
+_IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
+"""What stands between a role and a name, or before the sentence that names somebody for it."""
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+(?!– )|(?<=[。！？])(?! – )|\n+")
@@ -563,8 +565,12 @@ def _replaces(
     if not changed and (qualified or _have_own_subjects(new, old)):
         return False
     both = new.words & old.words
+    if len(both) == 1 and new.subject not in old.words and _is_of_another(new, min(both), asked & old.words):
+        return False
     counted = new.counted & old.counted if len(both) > 1 or (asked and asked <= both) else frozenset[str]()
     shared = {word for word in both if word in counted or rare(word)}
+    if kinds == {"day"} and (asked & old.words - new.words or len(new.words - old.words) > 1):
+        return False
     if changed and not strict:
         dated = not kinds.isdisjoint(("date", "time", "day"))
         day = not weak and "date" in kinds and asked & old.words <= new.words
@@ -580,6 +586,15 @@ def _replaces(
     ):
         return True  # "Rent 1150 €", "Rent 1178 €"
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
+
+
+def _is_of_another(new: _ValueSentence, shared: str, asked: frozenset[str]) -> bool:
+    """Whether a sentence with one word of the older one is about something else: "the garage rent", or a
+    scanner where the printer is asked for."""
+    if not new.subject:
+        return False
+    compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(shared)}"
+    return not asked <= new.words or re.search(compound, new.text.casefold()) is not None
 
 
 def _have_own_subjects(one: _ValueSentence, other: _ValueSentence) -> bool:
@@ -605,17 +620,14 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
 
 
 def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
-    """Whether two short sentences give different names for what is asked for, and the new one states a
-    change: "My doctor is Dr Salvi", "I changed doctor: now I see Dr Pini"."""
+    """Whether the new sentence states a change and gives one other name for what is asked for: "My doctor is
+    Dr Salvi", "I changed doctor: now I see Dr Pini"."""
     own = (asked & old.words) - old.names
-    if not (own and new.changed and old.names and new.names - old.names) or new.names & own:
+    if not (own and new.changed and old.names and new.names - old.names and own <= new.words - new.names):
         return False
-    rests = (new.words - new.names - own, old.words - old.names - own)
-    return (
-        own <= new.words
-        and all(len(rest) <= FEW_OTHERS for rest in rests)
-        and not any(map(is_name, words_of(new.text)))
-    )
+    given = "|".join(map(re.escape, own))
+    named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.text.casefold())
+    return bool(named) and len(entities(new.text)) == 1 and not any(map(is_name, words_of(new.text)))
 
 
 def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
@@ -791,12 +803,12 @@ def _has_words(text: str, words: str) -> bool:
 
 
 def _same_subject(one: str, other: str, speaker: bool) -> bool:
-    """Whether two subjects are the same: by name, or both the speaker, who may be one of several."""
+    """Whether two subjects are the same: by name, or both the speaker."""
     mine, theirs = ({word for word in words_of(who) if word not in _DETERMINERS} for who in (one, other))
     if not mine or not theirs or mine & _SOMEBODY or theirs & _SOMEBODY:
         return False
     if mine & _SPEAKING or theirs & _SPEAKING:
-        return speaker and (mine == theirs or (mine <= _WE and theirs <= _SPEAKING))
+        return speaker and mine == theirs
     return mine <= theirs or theirs <= mine
 
 
