@@ -399,6 +399,63 @@ def test_another_identifier_is_another_thing(identified: Index, query: str, firs
     assert not first or first in answer.hits[0].item.text
 
 
+LIKE_IDENTIFIERS = log(
+    "Version 3.12 of Python is required.",
+    "The port of the API is 8080.",
+    "We cache with Redis, version 7.",
+    "Our OAuth provider is Keycloak.",
+    "The COVID vaccine was in May.",
+    "My top ten films include Alien and Heat.",
+    "We format Python code with ruff.",
+    "Tests run on Python 3.12.",
+    "Translations live in locales and use gettext.",
+    "Passwords are hashed with Argon2id.",
+    "The database host is db-prod-04.",
+    "The encoder is H.264 with two passes.",
+    "The Boeing was a 737 Max.",
+    "Lena's number plate is GU 123 AB.",
+    "IBAN of Lena: AT61 1904 3002 3457 3201",
+    "Oma's gift budget is 300 euros.",
+    "The deductible of the gift insurance is 500 euros.",
+    "Order from Ikea: table Lisabo.",
+    "Ticket 4711 is about the login bug.",
+    "Ticket 4712 is about the logout bug.",
+    "The bike costs 3200 euros.",
+    "My salary is 3100 euros.",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("python3.12 required", "required"), ("python3 version", "3.12"), ("port8080", "8080"),
+        ("redis7 version", "Redis"), ("oauth2 provider", "Keycloak"), ("covid19 vaccine when", "May"),
+        ("top10 films", "Alien"), ("how do we format code in python3?", "ruff"),
+        ("which python3 formatter do we use", "ruff"), ("i18n library", "gettext"),
+        ("argon2 hashing", "Argon2id"), ("dbprod04 host", "db-prod-04"), ("h264 encoder", "H.264"),
+        ("boeing737", "737"), ("GU123AB plate", "GU 123 AB"),
+        ("AT611904300234573201 whose iban", "AT61"),
+        ("is 500 too much for Oma's gift", "Oma"), ("gift budget for Oma, under 500", "Oma"),
+        ("what did I order from Ikea for 4711", "Ikea"), ("can I afford a bike for 3200 euros", "bike"),
+        ("is the salary more than 1500 euros", "salary"), ("ticket 4711", "4711"), ("4711", "4711"),
+        ("4712", "4712"),
+    ],
+)  # fmt: skip
+def test_what_an_identifier_only_resembles_is_answered(resembling: Index, query: str, first: str) -> None:
+    answer = search(resembling, query)
+    assert answer.answered and first in answer.hits[0].item.text, answer.hits[:3]
+
+
+@pytest.mark.parametrize("form", ["{}", "what is {} about"])
+def test_an_id_comes_before_a_hundred_others(tmp_path: Path, model: Embedder, form: str) -> None:
+    ids = [f"{n * 7919 % 65536:04x}{n * 104729 % 65536:04x}"[:7] + "d" for n in range(1, 106)]
+    with an_index(
+        a_bank(tmp_path, {DAY: log(*(f"Ticket {one} is about a bug." for one in ids))}), model
+    ) as index:
+        assert all(one in search(index, form.format(one)).hits[0].item.text for one in ids[::35])
+        assert not search(index, form.format("a3f9c2d1")).answered
+
+
 @pytest.mark.parametrize(
     "query", ["what about E1010?", "which kernel runs on web4prod", "what does E1019 mean"]
 )
@@ -418,6 +475,12 @@ def test_an_identifier_may_stand_over_what_is_asked(tmp_path: Path, model: Embed
 @pytest.fixture(scope="module")
 def identified(tmp_path_factory: pytest.TempPathFactory, model: Embedder) -> Iterator[Index]:
     with an_index(a_bank(tmp_path_factory.mktemp("identified"), {DAY: IDENTIFIERS}), model) as index:
+        yield index
+
+
+@pytest.fixture(scope="module")
+def resembling(tmp_path_factory: pytest.TempPathFactory, model: Embedder) -> Iterator[Index]:
+    with an_index(a_bank(tmp_path_factory.mktemp("resembling"), {DAY: LIKE_IDENTIFIERS}), model) as index:
         yield index
 
 

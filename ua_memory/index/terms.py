@@ -420,11 +420,11 @@ def _digits(word: str) -> str:
 
 _WITH_DIGITS = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z0-9_]*[0-9][A-Za-z0-9_]*")
 _AMOUNT = re.compile(r"[0-9_]+[A-Za-z]{0,3}|[0-9]+[hx][0-9]+")
-_RUN = re.compile(r"[A-Za-z]+|[0-9]+|#")
-LEAST_NAME = 3
-"""Letters of a name in an identifier, which a space may follow."""
-WORD_LENGTH, WORD_DIGITS = 5, 1
-"""The most characters and digits of a word such as `k8s` or `S3`, which an answer need not repeat."""
+_NUMBERED = re.compile(r"(?:\b([^\W\d_]+)[ #-]{1,2}|\A\W*(?=\w+\W*\Z))([0-9]{3,})(?![.,:/-]?\w)")
+_PART = re.compile(r"[A-Za-z]|[0-9]+")
+_HEX = re.compile("(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
+SPACED_LETTERS = 3
+"""Letters from which on an identifier may be written with spaces: not `S3`, which is like `its 3`."""
 
 
 def identifiers(query: str) -> list[str]:
@@ -432,28 +432,43 @@ def identifiers(query: str) -> list[str]:
     return [word for word in _WITH_DIGITS.findall(query) if not _AMOUNT.fullmatch(word)]
 
 
+def numbered(query: str) -> list[str]:
+    """The numbers of a query with the word before, unless that is a stop word: `ticket 4711`; ` 4711` for
+    one alone."""
+    stop = stop_words(words(query))
+    return [f"{name} {n}" for name, n in _NUMBERED.findall(query) if name.casefold() not in stop]
+
+
 def is_about_another(text: str, wanted: Sequence[str]) -> bool:
-    """Whether a text is about something else than these identifiers: it has one of them with another number
-    (`p95` for `p99`), or none, and one is no short word."""
-    kinds = {word: re.sub("[0-9]+", "#", word.casefold()) for word in wanted}
-    found = {kind for word, kind in kinds.items() if has_identifier(text, word)}
-    if any(kind not in found and has_identifier(text, kind) for kind in kinds.values()):
-        return True
-    return not found and any(len(one) > WORD_LENGTH or len(_digits(one)) > WORD_DIGITS for one in wanted)
+    """Whether a text has one of these identifiers with other digits (`p95` for `p99`, any hash for a hash),
+    and none of that kind itself. `iPhone 15` is `iphone15`, `H.264` is `h264`."""
+    own = {_kind(word) for word in wanted if has_identifier(text, word)}
+    return any(kind not in own and _has(text, kind) for kind in map(_kind, wanted))
 
 
 def has_identifier(text: str, word: str) -> bool:
-    """Whether a text has an identifier, however its parts are joined: `iPhone 15` for `iphone15`. A name
-    before a number may be longer or shorter: `PostgreSQL 15` for `postgres15`. `#` is any number."""
-    runs = _RUN.findall(word)
-    parts = [run if run != "#" else "[0-9]+" for run in runs]
-    names = [run.isalpha() and len(run) >= LEAST_NAME for run in runs]
-    if names[0] and len(runs) == 2 and runs[1] != "#":
-        parts[0] = runs[0][:LEAST_NAME] + "[A-Za-z.]*"
-    for n in range(len(runs) - 1):
-        parts[n] += r"[\W_]{0,2}" if names[n] or names[n + 1] else "[-_]?"
-    before, after = ("[A-Za-z0-9]", "[A-Za-z0-9]") if len(runs) > 1 else ("[0-9]", "[0-9]")
-    return re.search(rf"(?<!{before}){''.join(parts)}(?!{after})", text, re.IGNORECASE) is not None
+    """Whether a text has an identifier, however its parts are joined; `error 1010` is also `error E1010`."""
+    name, space, number = word.rpartition(" ")
+    return _has(text, _PREFIXED.format(name, number) if space else r"[\W_]?".join(word.replace("_", "")))
+
+
+_PREFIXED = "{}[ #:-]{{0,2}}[a-z]{{0,5}}-?{}"
+
+
+def _kind(word: str) -> str:
+    """The regular expression of the identifiers that differ from one in digits only."""
+    name, space, number = word.rpartition(" ")
+    if space:
+        return _PREFIXED.format(name, f"[0-9]{{{len(number)}}}")
+    if _HEX.fullmatch(word):
+        return _HEX.pattern
+    parts = _PART.findall(word.casefold())
+    joint = "[ _-]?" if sum(map(str.isalpha, parts)) >= SPACED_LETTERS else "[_-]?"
+    return joint.join("[0-9]+" if part.isdigit() else part for part in parts)
+
+
+def _has(text: str, pattern: str) -> bool:
+    return re.search(f"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9])", text, re.IGNORECASE) is not None
 
 
 # -- inflected forms ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
-from ua_memory.index.terms import has_identifier, identifiers, is_about_another, is_unspaced
+from ua_memory.index.terms import has_identifier, identifiers, is_about_another, is_unspaced, numbered
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.sessions import is_announcement
 from ua_memory.recall import arms as recall_arms
@@ -266,38 +266,28 @@ def _penalized(one: Ranked) -> Ranked:
 # -- identifiers -------------------------------------------------------------------------------------------
 
 
-_NUMBER_WORD = re.compile(r"(?<![\w.,:/-])[0-9]{3,}(?![.,:/-]?\w)")
-
-
 def identified_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     """The candidates; those about another identifier than the query (`terms.is_about_another`) have a third
-    of their score, which is no answer. Those without a number of the query rank behind a good one with it.
+    of their score, which is no answer. If none has the query's, those behind such a one stay behind it.
 
     Turns of conversations, whose subject may be in another turn, keep their scores, and so do linked items.
     """
-    text, known = asked.text, {part for name in asked.named.aliases for part in name.split()}
+    text = asked.text
     for start, end in asked.window.spans if asked.window else ():
         text = text[:start] + " " * (end - start) + text[end:]
-    wanted = [word for word in identifiers(text) if word.casefold() not in known]
-    numbers = _NUMBER_WORD.findall(text)
-    if not found or not (wanted or numbers):
-        return found
-    least, texts = SAME_TOPIC * found[0].score, {one.item.key: _identifying(one.item) for one in found}
-    exact = {key: any(has_identifier(each, n) for n in numbers) for key, each in texts.items()}
-    best = max((one.score for one in found if exact[one.item.key] and one.score >= least), default=2.0)
-
-    def score(one: Ranked) -> float:
-        if one.item.speaker or one.parts.get("linked"):
-            return one.score
-        if wanted and is_about_another(texts[one.item.key], wanted):
-            return one.score * OTHER_NUMBER
-        return one.score if exact[one.item.key] else min(one.score, best - 1e-6)
-
-    scored = [(one, round(min(score(one), one.score), 6)) for one in found]
-    changed = [
-        one._replace(score=now, parts={**one.parts, "other": round(now - one.score, 4)})
-        for one, now in scored
-    ]
+    texts = [_identifying(one.item) for one in found]
+    every = "\n".join(texts)
+    wanted = identifiers(text) + [each for each in numbered(text) if has_identifier(every, each)]
+    missing, most, changed = is_about_another(every, wanted), 1.0, list[Ranked]()
+    for one, own in zip(found, texts, strict=True):
+        score = min(one.score, most)
+        if not one.item.speaker and not one.parts.get("linked") and is_about_another(own, wanted):
+            score = one.score * OTHER_NUMBER
+            most = min(most, score) if missing else most
+        if score < one.score:
+            parts = {**one.parts, "other": round(score - one.score, 4)}
+            one = one._replace(score=round(score, 6), parts=parts)
+        changed.append(one)
     return sorted(changed, key=lambda one: -one.score)
 
 
