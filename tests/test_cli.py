@@ -920,7 +920,7 @@ def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None
         ("3 to 9 December", "2026-12-03/2026-12-09"),
         ("May", "2026-05"),
         ("Saturday", "2026-11-21"),
-        ("Tuesday", "2026-11-24"),
+        ("Tuesday", "2026-11-17"),
         ("Wednesday", "2026-11-18"),
         ("last Saturday", "2026-11-14"),
         ("next Saturday", "2026-11-28"),

@@ -132,18 +132,19 @@ _RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year
 _LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
 _REASON = late(
     r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*"
-    r"|\b(?:(?:i|we|you|he|she|they) (?:was|were) (?:wrong|mistaken)"
-    r"|as (?:\w+ )?(?:said|told|mentioned|agreed|discussed)"
-    r"|(?:ich|wir) (?:lag|lagen|habe?n? mich)|wie (?:\w+ )*?(?:gesagt|besprochen|erwähnt))\b[^,.;:]*",
+    rf"|\b(?:(?:was|were) (?:wrong|mistaken)|as (?:\w+ )?(?:said|told|mentioned|agreed|discussed))"
+    rf" (?:on |last )?(?:{_DAYS}|yesterday)\b|\b(?:wie (?:\w+ )?(?:gesagt|besprochen|erwähnt)\b"
+    r"|(?:lag(?:en)?|habe?n? (?:mich|uns)) [^,.;:]{0,40}\b(?:falsch|geirrt|vertan)\b)",
     re.I,
 )
 """A clause that says why, or what was said or thought before: its day is not that of what it explains."""
 _SHORT_DAY = r"(0?[1-9]|[12]\d|3[01])\.(?:(0?[1-9]|1[0-2])\.)?"
 _ON = (
-    r"(?<!\w)(?:am|vom|zum|ab|bis|den|de[rm]|seit|und|(?:mo|di|mi|do|fr|sa|so)\.,?|\w+(?:tag|day|woch),?)\s+"
+    r"(?<!\w)(?:am|vom|zum|ab|(?<!\.\s)bis|de[nrm](?!\s+\S+\s+(?-i:[A-ZÄÖÜ]))|seit"
+    r"|(?:mo|di|mi|do|fr|sa|so)\.,?|\w+(?:tag|day|woch),?)\s+"
 )
 _SHORT_DATE = late(
-    rf"(?<![\w.,:/-])(?:(?:{_ON})?{_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*|{_ON})"
+    rf"(?<![\w.,:/-])(?:(?:(?:{_ON}|^|(?<=[:(,]\s)){_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)|{_ON})"
     rf"{_SHORT_DAY.replace('.)?', '.)')}(?![\d\w])",
     re.I,
 )
@@ -274,11 +275,12 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
 
 def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The German dates of a text without a year, of which the nearest is meant, and periods between two."""
+    past = _PAST_ONLY.search(text)
     for match in _SHORT_DATE.finditer(text):
         first, first_month, day, month = (int(part or 0) for part in match.groups())
         with suppress(ValueError):
             near = text_calendar.in_nearby_years(said, first_month or month, first or day)
-            start = min(near, key=lambda one: abs(one - said))
+            start = min((one for one in near if one <= said or not past), key=lambda one: abs(one - said))
             end = start.replace(month=month, day=day)
             yield start, (end if end >= start else end.replace(year=end.year + 1)) + timedelta(days=1)
 

@@ -71,13 +71,15 @@ _SIZES = {
 
 
 class _NearestText(DateText):
-    """A text in which a day without a year is the nearest one."""
+    """A text in which a day of a month without a year is the nearest one, and a weekday may be today."""
 
 
 def resolve(text: DateText, time: Time) -> DateSpan:
     """A time as a date range. A recurring date becomes the latest that has begun, or the nearest."""
     if isinstance(time, Cycle) and isinstance(text, _NearestText) and time.grain == "day":
-        near = time.occurrences_near(text.today)
+        near = [
+            one for one in time.occurrences_near(text.today) if time.today or one.bounds()[0] <= text.today
+        ]
         return min(near, key=lambda each: abs(each.bounds()[0] - text.today - timedelta(hours=1)))
     return time.latest(text.today) if isinstance(time, Cycle) else time
 
@@ -850,7 +852,8 @@ _CLOCK = late(
 def parse_when(text: str, now: datetime) -> str:
     """The days of a text in the format of a fact's `when:`: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
     at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
-    A day without a year is the nearest. ValueError."""
+    A day of a month without a year is the nearest, a bare weekday the latest, or today.
+    ValueError."""
     for word, clock_time in (("noon", "12:00"), ("midnight", "00:00")):
         text = re.sub(rf"\b(?:at )?(?:12(?::00)? )?{word}\b", clock_time, text, flags=re.IGNORECASE)
     found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]

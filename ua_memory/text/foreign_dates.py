@@ -216,7 +216,12 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         _rule(r"(N)月(N)[日号]", lambda m: f"{_number(m[2])} {_month(m[1])}"),
         _rule(r"第([一二三四])季度", lambda m: f"in Q{_number(m[1])}"),
         _rule(r"(?<![\d个一二三四五六七八九十两])(N)月份?(?!亮|饼|球)", lambda m: f"in {_month(m[1])}"),
-        _rule("|".join(sorted(plain, key=len, reverse=True)), lambda m: plain[m[0]]),
+        _rule(
+            "(?![明今]日[香子](?:さん|ちゃん|[のはがをにとも、]|$))(?:"
+            + "|".join(sorted(plain, key=len, reverse=True))
+            + ")",
+            lambda m: plain[m[0]],
+        ),
         _rule(r"\d{4}-\d\d-\d\d", lambda m: m[0]),
     )
 
@@ -342,7 +347,7 @@ def translated(text: str, code: str) -> list[Piece]:
     while i < len(tokens):
         if day := dotted.get(tokens[i].at):
             pieces.append((f"{day['day']} {MONTHS[int(day['month']) - 1]}", tokens[i].at, day.end()))
-            i += sum(day.start("day") <= token.at < day.end() for token in tokens)
+            i = next((n for n in range(i, len(tokens)) if tokens[n].at >= day.end()), len(tokens))
             continue
         word, width = _translate(text, tokens, i, spoken)
         at, to = tokens[i].at, tokens[i + width - 1].to
@@ -379,7 +384,11 @@ def _translate(text: str, tokens: list[Token], i: int, spoken: Language) -> tupl
 
 
 def _stands_alone(tokens: list[Token], i: int, spoken: Language) -> bool:
-    """Whether only little words stand beside a word: `na segunda`, not `na segunda parte`."""
+    """Whether only little words stand beside a word: `na segunda`, not `segunda parte`, `quinta do lago`."""
+    if i + 2 < len(tokens) and spoken.joins.get(tokens[i + 1].low) == "of":
+        whole = tokens[i + 2].low
+        if whole not in spoken.names and not _known(whole, spoken):
+            return False
     beside = (token for token in (*tokens[max(i - 1, 0) : i], *tokens[i + 1 : i + 2]) if token.kind == "word")
     return all(_known(token.low, spoken) or token.low in spoken.signs for token in beside)
 
