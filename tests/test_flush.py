@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -29,6 +30,7 @@ from ua_memory.errors import (
     ModelRefused,
     ModelUnavailable,
     RequestRejected,
+    Usage,
 )
 from ua_memory.retain.flush import flush_due, segments
 from ua_memory.transcripts.turns import Session
@@ -529,6 +531,45 @@ def test_a_list_of_messages_is_flushed_as_it_is(memory: Memory) -> None:
     ]
     waits = memory.flush(io.BytesIO(b'[{"role": "user", "content": "We decided to swim."}]'))
     assert not waits.done and "force=True flushes it now" in waits.notes[-1]
+
+
+@pytest.mark.parametrize("at", [1764000000, 1764000000.5, 1764000000000, "2025-11-24T16:00:00Z"])
+def test_a_message_s_time_may_be_in_seconds(memory: Memory, at: Any) -> None:
+    memory.flush([{"role": "user", "content": "We decided to rent the boat.", "timestamp": at}])
+    assert (memory.store.bank.root / "memory/2025-11-24.md").exists()
+
+
+def test_two_lists_that_begin_with_a_greeting_are_two_sessions(memory: Memory) -> None:
+    greeting: list[Any] = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello! What is it?"},
+    ]
+    boat, car = (
+        [*greeting, {"role": "user", "content": f"We decided to sell the {what}."}]
+        for what in ("boat", "car")
+    )
+    names = [memory.flush(each).session for each in (boat, car, [*boat, *greeting])]
+    assert names[0] == names[2] != names[1]
+
+
+def test_messages_may_come_from_any_iterable(memory: Memory) -> None:
+    said: list[Any] = [{"role": "user", "content": "We decided to sell the car."}]
+    assert memory.flush(each for each in said).turns == 1
+    assert memory.flush(deque([*said, {"role": "user", "content": "We decided to swim."}])).turns == 1
+    for result in ({"temperature": 4}, 5):
+        memory.flush([*said, {"role": "tool", "tool_call_id": "x", "content": result}])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "We swim."}, {"role": "human", "content": "We swim."}, {"role": "user", "content": 5},
+        {"role": "user", "parts": [{"text": "We swim."}]}, {"role": "model", "parts": []}, {}, "We swim.",
+    ],
+)  # fmt: skip
+def test_what_would_save_nothing_is_no_message(memory: Memory, message: Any) -> None:
+    with pytest.raises(Usage, match="a message is a dict with role and content"):
+        memory.flush([{"role": "user", "content": "We decided to sell the car."}, message])
 
 
 def test_turns_of_a_program(memory: Memory) -> None:

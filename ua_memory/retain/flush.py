@@ -91,16 +91,26 @@ def flush_due(size: int, last: int | None, threshold: int, *, reported: bool = T
     return FlushDue(size >= at, size, at, reported)
 
 
-Transcript: TypeAlias = IO[bytes] | Sequence[Message]
+Transcript: TypeAlias = IO[bytes] | Iterable[Message]
 """A stream in any client's format, or a program's own messages."""
+_ROLES = {"user", "assistant", "tool", "system", "developer", "function"}
+_FIRST_WORDS = 12
+"""Characters of a person's turn that tells a list of messages from others: many begin with a greeting."""
 
 
-def check_messages(messages: Sequence[Message]) -> None:
-    """Usage for what is no message."""
-    for one in messages if isinstance(messages, list | tuple) else [messages]:
-        if not isinstance(one, Mapping) or not isinstance(one.get("content"), str | list | tuple | None):
+def check_messages(messages: Iterable[Message]) -> None:
+    """Usage for what is no message. Of an SDK's items with a type, some have no role."""
+    items: Sequence[Any] = messages if isinstance(messages, list | tuple) else [messages]
+    for one in items:
+        role = one.get("role", "system" if "type" in one else None) if isinstance(one, Mapping) else None
+        known = isinstance(role, str) and role in _ROLES
+        if not known or "parts" in one or not _is_content(role, one.get("content")):
             hint = 'pass [{"role": "user", "content": "…"}], and of the objects of an SDK their model_dump()'
             raise Usage(f"a message is a dict with role and content, not {one!r:.80}", hint=hint)
+
+
+def _is_content(role: object, content: object) -> bool:
+    return role in ("tool", "function") or isinstance(content, str | list | tuple | None)
 
 
 def messages_stream(messages: Sequence[Message]) -> IO[bytes]:
@@ -126,8 +136,10 @@ def read_transcript(
     `client` and `session` override what the transcript says of itself. Malformed for a file that is no
     transcript, Usage for a client name that no heading can hold, and for a stream that is not of bytes.
     """
-    source: Any = messages_stream(stream) if isinstance(stream, list | tuple) else stream
-    listed = source is not stream
+    listed = isinstance(stream, Iterable) and not (
+        hasattr(stream, "read") or isinstance(stream, str | bytes | Mapping)
+    )
+    source: Any = messages_stream([*stream]) if listed else stream
     if not isinstance(source.read(0) if hasattr(source, "read") else None, bytes):
         raise Usage(
             f"a transcript is a list of messages or a stream of bytes, not {type(stream).__name__}",
@@ -139,7 +151,7 @@ def read_transcript(
     # A session without an id is named by its first turn, so that two of them are told apart.
     nameless = listed or not whose.session
     if not whose.session:
-        whose = replace(whose, session=next((turn.id for turn in ledger.with_chained_ids(reading)), ""))
+        whose = replace(whose, session=_name_by_turns(ledger.with_chained_ids(reading), listed))
     _ = Provenance(store.now(), whose.client, "agent", ledger.short_id(whose.session) or None).heading
     state = _measure_context(store, whose, reading)
     wanted, window = store.config.truncation_threshold, store.config.context_window
@@ -160,6 +172,16 @@ def read_transcript(
         turns = list(ledger.without_captured(reading, known, reading.reached))
     notes = (*notes, *undone_notes, *_reading_notes(reading))
     return replace(result, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
+
+
+def _name_by_turns(turns: Iterable[Turn], listed: bool) -> str:
+    """The id of the first turn; in a list of messages, of the first in which a person says something."""
+    first = ""
+    for turn in turns:
+        first = first or turn.id
+        if not listed or (turn.role == "person" and len(turn.text) >= _FIRST_WORDS):
+            return turn.id
+    return first
 
 
 def _measure_context(store: Store, session: Session, reading: TranscriptReading) -> FlushDue:

@@ -118,7 +118,7 @@ Event = Turn | PendingCall | CallResult
 
 
 def as_time(value: object) -> datetime | None:
-    """A recorded time, aware: ISO text, or milliseconds since 1970; None for anything else.
+    """A recorded time, aware: ISO text, or seconds or milliseconds since 1970; None for anything else.
 
     A time without an offset is taken as UTC: every client here writes UTC.
     """
@@ -127,7 +127,7 @@ def as_time(value: object) -> datetime | None:
             at = datetime.fromisoformat(value)
             return at if at.tzinfo else at.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000, UTC)
+            return datetime.fromtimestamp(value / 1000 if abs(value) >= 1e11 else value, UTC)
     except (ValueError, OverflowError, OSError):
         return None
     return None
