@@ -836,7 +836,25 @@ def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
         ("right, then we stay with postgres", "right, then we stay with postgres"),
         ("ok so postgres it is", "ok so postgres it is"),
         ("hm. katja is not here. ok take postgres queue, no celery", "ok take postgres queue, no celery"),
+        ("Hi, I'm Mark.", "Hi, I'm Mark."),
+        ("Call me Tom.", "Call me Tom."),
         ("Hi, I'm sorry for the delay.", ""),
+        ("Call me later.", ""),
+        ("Call me when the build is done", ""),
+        ("call me back tomorrow", ""),
+        ("call me an ambulance if the build breaks again", ""),
+        ("My name is missing from the list", ""),
+        ("Me llamo luego", ""),
+        ("Sono Stanco.", ""),
+        ("I'm In.", ""),
+        ("I am Done, thanks", ""),
+        ("Ok, take the bus", ""),
+        ("ok, pick the second option", ""),
+        ("So it stays red, same error as Kubectl", ""),
+        ("right, it keep crashing in Xcode", ""),
+        ("Today is Friday", ""),
+        ("It is Monday", ""),
+        ("Tomorrow is Saturday", ""),
         ("Lunch is ready.", ""),
         ("sollen wir redis oder postgres für die queue nehmen", ""),
     ],
@@ -847,7 +865,13 @@ def test_names_days_and_decisions_are_kept_in_a_few_words(said: str, kept: str) 
 
 
 @pytest.mark.parametrize(
-    "said, kept", [("No, PostgreSQL.", True), ("No, thanks.", False), ("No, not yet.", False)]
+    "said, kept",
+    [
+        ("No, PostgreSQL.", True),
+        ("No, thanks.", False),
+        ("No, not yet.", False),
+        ("No, SyntaxError in main.py", False),
+    ],
 )
 def test_a_no_with_another_value_is_an_answer(said: str, kept: bool) -> None:
     question = "Is MySQL fine for the staging database?"
@@ -879,6 +903,42 @@ def test_a_no_with_another_value_is_an_answer(said: str, kept: bool) -> None:
         ("The leak comes from the SQLAlchemy sessions.", "I looked, it is not the worker.", "ok", True),
         ("I think the crash is caused by the Redis client.", "Is it not Redis that crashes?", "it is", True),
         ("We use Postgres for the shop, not MySQL.", "Right, it is not MySQL.", "ok", True),
+        (
+            "My sister Anna probably moves to Berlin in May because of her job at Bosch.",
+            "Berlin isn't cheap: the rent is not low in Berlin.",
+            "ok",
+            True,
+        ),
+        (
+            "I think Anna lives in Berlin and probably works at Bosch.",
+            "Noted. This is not stored in Berlin, by the way.",
+            "ok",
+            True,
+        ),
+        (
+            "The delay came from the customs office in Hamburg, the shipment arrives on 3 May.",
+            "It isn't customs in your calendar yet, I added 3 May.",
+            "ok",
+            True,
+        ),
+        (
+            "The fire was caused by the old heater in room 3, the insurer pays 4000 euros.",
+            "The insurer does not list the old heater as covered.",
+            "ok",
+            True,
+        ),
+        (
+            "I think Lena's school is in Linz.",
+            "It is in Linz. The school isn't a private school, so it's free.",
+            "ok",
+            True,
+        ),
+        (
+            "I think the outage came from the Redis cache in Frankfurt.",
+            "The outage was not from the Redis replica, but the Redis cache in Frankfurt is the cause.",
+            "ok",
+            True,
+        ),
     ],
 )
 def test_a_refuted_guess_is_not_kept(guess: str, answer: str, reply: str, kept: bool) -> None:

@@ -411,7 +411,10 @@ _LOG_LINE = late(
 )
 """A line of a log."""
 _SHORT_APPOINTMENT = late(
-    rf"\b(?:is|are|ist|sind|est|es|è|é)\b.*\b(?:{A_MONTH}|{_WEEKDAY})\b|[^:]: .*\b{A_MONTH}\b", re.IGNORECASE
+    r"^(?!(?:today|(?:the day after )?tomorrow|yesterday|it|this|that|there|heute|morgen|gestern|es|das"
+    r"|hoy|mañana|ayer|aujourd|demain|hier|c['’]est|oggi|domani|ieri|hoje|amanhã|ontem)\b)"
+    rf"(?:.*\b(?:is|are|ist|sind|est|es|è|é)\b.*\b(?:{A_MONTH}|{_WEEKDAY})\b|.*[^:]: .*\b{A_MONTH}\b)",
+    re.IGNORECASE,
 )
 """An event and its day: "Go-live is December 2nd"."""
 _CODE_LIKE = late(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
@@ -475,7 +478,9 @@ def score(sentence: Sentence, context: Context) -> Score:
 def _introduces(text: str) -> bool:
     """Whether somebody says their name."""
     found = _replies()["introduces"].match(text)
-    return bool(found and (found["named"] or found["perhaps"] not in NO_NAMES))
+    name = found["named"] if found else ""
+    ordinary = in_lexicon(name.lower()) or name.lower() in STOP_WORDS
+    return bool(found and name not in NO_NAMES and not (found["only"] and ordinary))
 
 
 def features(sentence: Sentence, context: Context) -> dict[str, float]:
@@ -925,17 +930,18 @@ class Extraction:
                 self._pop(key)
 
     def _drop_guess(self, how: str, text: str, turns: range) -> bool:
-        """Drop what a person in these turns took for the cause, or only supposed, if the text denies it.
-        Whether it denies anything."""
+        """Drop what a person in these turns took for the cause, if the text denies just that. Whether it
+        does."""
         denied = None if text.endswith(_ASKS) else _replies()[how].match(text)
         about = terms(denied["what"] if denied else "")
         guesses = [
             key
             for key, found in self._candidates.items()
             if found.order[0] in turns
-            and about & found.terms
             and (found.candidate.who, found.candidate.kind) == ("person", "world")
-            and _replies_by("supposes", found.candidate.text)
+            and (blamed := _replies()["blames"].match(found.candidate.text))
+            and about
+            and about <= terms(blamed["cause"])
         ]
         for key in guesses:
             self._pop(key)
@@ -1255,7 +1261,7 @@ def _assistant_context(turn: Turn, following: Turn | None) -> Context:
         final=following is None,
         proposal=closing and bool(_PROPOSES.search(turn.text[-300:])),
         refused=_replies_by("refuses", answer),
-        confirmed=_replies_by("confirms", answer) or _replies_by("concedes", answer),
+        confirmed=_replies_by("confirms", answer),
     )
 
 
