@@ -30,6 +30,19 @@ def test_sentences_end_where_they_end() -> None:
     )
     assert len(sentences("Running clears my mind. [a photo] It takes 5 min. [a photo]")) == 3
     assert len(sentences("we had 3. so wholesale orders close at 4pm. fine")) == 3
+    for two in (
+        "The window is 5 min. Never restart the pod by hand.",
+        "Backups take 3 std. Always check them.",
+        "Anna's birthday is in Aug. 3 years ago she moved to Lyon.",
+        "The vote was no. 12 members left.",
+        "No. 5 tests fail.",
+        "Acme Corp. Sales are up.",
+        "Rent is 900 incl. Heating costs 60 euros.",
+        "It takes 20 min. Turn it off.",
+        "Upgrade to 3.11. Then deploy.",
+        "Release is 2.12. Marc deploys.",
+    ):
+        assert len(sentences(two)) == 2, two
     text = "See e.g. main.ts (old one. Really) first. Then v1.2.3 at 10 a.m. today! Ok? Dr. Who"
     assert [said.text for said in sentences(text)] == [
         "See e.g. main.ts (old one. Really) first.",

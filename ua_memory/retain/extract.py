@@ -152,8 +152,9 @@ _NO_END = late(
 )
 _SHORT_DATE = late(r"(?<![\w.,:/-])(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.$")
 """A German date without a year, such as `2.12.`"""
-_SHORTEST_DATED = 4
-"""In words: with fewer, a date's full stop ends no sentence."""
+_ONLY_DATE = late(r"\s*(?:(?:am|ab|vom|zum|bis|seit|den)\s+)?\S+", re.IGNORECASE)
+_COUNTED = late(r"\d+ (?!(?:is|was|has|does|as)\b)[a-z]+s\b")
+"""A number and a plural, such as `3 years`: behind an abbreviation it begins a sentence."""
 
 
 @cache
@@ -343,13 +344,15 @@ def _goes_on(before: str, after: str) -> bool:
         return True
     small = following[:1].islower() or after[:1].isdigit() or after[:1] in "–—-"
     if _SHORT_DATE.search(end):
-        return small or len(before.split()) < _SHORTEST_DATED
-    if _abbreviations()["before_all"].search(end):
-        return small or (following != "" and not _is_little(following))
-    named = following == "de" or foreign_dates.is_month(following)
-    return bool(_ORDINAL.search(end) and named) or bool(
-        _abbreviations()["before_numbers"].search(end) and (after[:1].isdigit() or following == "de")
-    )
+        return small or bool(_ONLY_DATE.fullmatch(before))
+    if _abbreviations()["before_small"].search(end):
+        return small
+    if _abbreviations()["before_nouns"].search(end):
+        return small or not (following == "" or _is_little(following) or in_lexicon(following))
+    if _ORDINAL.search(end) and (following == "de" or foreign_dates.is_month(following)):
+        return True
+    numbered = following == "de" or (after[:1].isdigit() and not _COUNTED.match(after))
+    return numbered and before.strip() != "No." and bool(_abbreviations()["before_numbers"].search(end))
 
 
 def _is_little(word: str) -> bool:
