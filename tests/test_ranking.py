@@ -490,6 +490,29 @@ def numbered(tmp_path_factory: pytest.TempPathFactory, model: Embedder) -> Itera
         yield index
 
 
+PEOPLE = log(
+    "Léonie ist gegen Haselnüsse allergisch.",
+    "Unser Sohn Matteo ist am 9. September 2021 geboren.",
+    "Matteo trägt Schuhgröße 26.",
+    "Léonie geht in die Klasse 3c.",
+    "Anna works at Bosch.",
+    "She has a desk by the window.",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Wogegen ist Matteo allergisch?", False), ("what is Matteo allergic to", False),
+        ("Welche Schuhgröße hat Léonie?", False), ("Wogegen ist Léonie allergisch?", True),
+        ("Schuhgröße Matteo", True), ("where does Anna work", True), ("wer ist allergisch", True),
+    ],
+)  # fmt: skip
+def test_somebody_elses_fact_is_no_answer(tmp_path: Path, model: Embedder, query: str, found: bool) -> None:
+    with an_index(a_bank(tmp_path, {DAY: PEOPLE}), model) as index:
+        assert search(index, query).answered == found
+
+
 def test_a_hit_that_is_only_near_the_answer_scores_as_no_answer(tmp_path: Path, model: Embedder) -> None:
     """Its score is not its share of the first one's: a bank of few facts lists all of them."""
     facts = log(

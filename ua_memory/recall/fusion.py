@@ -11,6 +11,7 @@ from functools import cache
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
+from ua_memory.index import items as index_items
 from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
@@ -22,7 +23,7 @@ from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
 from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
-from ua_memory.text.names import numerals
+from ua_memory.text.names import entities, numerals
 from ua_memory.text.noise import is_question, word_stem
 from ua_memory.text.patterns import data_text
 
@@ -577,7 +578,24 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     sure = likelihood("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK_MATCH else sure
     first = hits[:CHECKED_HITS]
-    return sure * OTHER_NUMBER if _lacks_number(asked, first) or _about_other_number(asked, first) else sure
+    other = (
+        _lacks_number(asked, first) or _about_other_number(asked, first) or _about_another_name(asked, first)
+    )
+    return sure * OTHER_NUMBER if other else sure
+
+
+def _about_another_name(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
+    """Whether the query names somebody whom the bank knows, the first hit begins with another name, and
+    no hit has both the name and most of what is asked: "what is Matteo allergic to" finds "Léonie is allergic
+    to hazelnuts"."""
+    item, rest = hits[0].item, hits[0].parts.get("rest", 0.0)
+    if not asked.named.every or hits[0].parts.get("names", 1.0) > NAME_MATCH or item.record == SESSION:
+        return False
+    begins = next((name for name in entities(item.text) if item.text.startswith(name)), "")
+    known = {*asked.named.every, *(other for some in asked.named.aliases.values() for other in some)}
+    near = [one.item for one in hits if one.parts.get("rest", 0.0) >= ALSO_GOOD * rest]
+    texts = [index_items.folded(f"{one.heading} {one.text}") for one in near]
+    return bool(begins) and not any(name in text for text in texts for name in known)
 
 
 def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
@@ -594,6 +612,8 @@ def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
 OTHER_NUMBER = 1 / 3
 """The factor on the probability if the query names a thing by a number and the best hits name others, or if
 it asks for a number and they have none."""
+NAME_MATCH = 0.5
+"""With a better match a hit, or what stands beside it, has the names of the query."""
 CHECKED_HITS, CHECKED_CHARACTERS = 3, 4000
 """Hits that are checked for numbers, and characters of each."""
 _NUMBERED = re.compile(
