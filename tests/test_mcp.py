@@ -348,7 +348,6 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("recall", {"query": "x", "min_score": 7}, "min_score must be at most 1"),
         ("recall", {"query": "word " * 500}, "2,000 are the most"),
         ("archival_memory_search", {"query": "word " * 500}, "2,000 are the most"),
-        ("core_memory_replace", {"section": "A", "value": " "}, "value is empty"),
         ("get_page", {"id": "nope"}, "Hint: call list_pages."),
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("delete_page", {"id": "nope"}, "Hint: call list_pages."),
@@ -369,6 +368,13 @@ def said(memory: Memory, tool: str, caller: mcp_server.Caller | None = None, /, 
     text, failed = mcp_server.call_tool(memory, tool, given, caller or mcp_server.Caller())
     assert not failed, text
     return text
+
+
+def test_an_empty_value_empties_a_core_block(memory: Memory) -> None:
+    said(memory, "core_memory_replace", section="Work", value="Noor leads the kiln project.")
+    said(memory, "core_memory_replace", section="Work", value="")
+    listed = said(memory, "get_core_memory_blocks")
+    assert "## Work\n(empty)" in listed and "kiln" not in listed
 
 
 def test_a_page_is_declared_and_memory_writes_it(memory: Memory) -> None:

@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from banks import DAY, NOON, Clock, git
 
@@ -327,6 +330,28 @@ def test_an_argument_of_another_type_is_refused_in_words(fresh: Memory) -> None:
         AutoFlush(fresh, threshold=-1)
     with pytest.raises(Usage, match="a tool_use block has"):
         MemoryTool(fresh).answer(None)
+
+
+def test_arguments_that_do_are_taken(fresh: Memory) -> None:
+    """Iterators, numbers that are no int or float, and any path; not a class that has only the name."""
+
+    class Somewhere:
+        def __fspath__(self) -> str:
+            return str(fresh.store.bank.root)
+
+    Filters = type("Filters", (), {})
+    given: list[Any] = [(tag for tag in ("a", "b")), map(str, "cd"), iter(["e"])]
+    assert [fresh.insert(f"We rent boat {n}.", tags=tags).fact.tags for n, tags in enumerate(given)] == [
+        ("a", "b"), ("c", "d"), ("e",),
+    ]  # fmt: skip
+    assert len(fresh.search_many(iter(["boat", "car"]))) == 2  # type: ignore[arg-type]
+    assert fresh.search("boat", limit=np.int64(3), min_score=np.float32(0.01)).hits  # type: ignore[arg-type]
+    assert fresh.search("boat", min_score=Decimal("0.01")).hits  # type: ignore[arg-type]
+    for root in (Somewhere(), PurePath(fresh.store.bank.root)):
+        assert Memory.open(root).store.bank.root == fresh.store.bank.root  # type: ignore[arg-type]
+    for wrong in ({"limit": True}, {"filters": Filters()}):
+        with pytest.raises(Usage):
+            fresh.search("boat", **wrong)  # type: ignore[arg-type]
 
 
 def test_dates_and_a_home_folder_are_taken_as_they_are(

@@ -6,7 +6,8 @@ these is `views.output`; anything else that reaches it is a bug and exits 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from types import FunctionType
 
@@ -68,6 +69,10 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **given: Any) -> Any:
         positional = (*names, *[rest] * (len(args) - len(names)))
+        args = tuple(
+            _listed(value, types.get(name, ())) for name, value in zip(positional, args, strict=False)
+        )
+        given = {name: _listed(value, types.get(name, ())) for name, value in given.items()}
         for name, value in (*zip(positional, args, strict=False), *given.items()):
             if name in types and not any(_fits(value, kind) for kind in types[name]):
                 wanted = " or ".join(PLAIN[kind] for kind in types[name])
@@ -75,6 +80,11 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(*args, **given)
 
     return call
+
+
+def _listed(value: object, kinds: Collection[str]) -> object:
+    """An iterator's values for a sequence, else the value itself."""
+    return tuple(value) if "Sequence[str]" in kinds and isinstance(value, Iterator) else value
 
 
 def _hint(value: object, kinds: Collection[str]) -> str | None:
@@ -89,8 +99,13 @@ def _fits(value: object, kind: str) -> bool:
         if isinstance(value, str) or not isinstance(value, Collection):
             return False
         return all(isinstance(each, str) for each in value)
-    names = {cls.__name__ for cls in type(value).__mro__}
-    return kind in names or (kind, value) == ("None", None) or (kind == "float" and "int" in names)
+    if kind in ("int", "float"):  # also those of numpy, and decimals
+        return hasattr(value, "__index__" if kind == "int" else "__float__") and not isinstance(value, bool)
+    if kind == "Path":
+        return isinstance(value, os.PathLike)
+    names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(value).__mro__}
+    ours = any((module, kind) in names for module in ("builtins", "datetime", "ua_memory"))
+    return ours or (kind, value) == ("None", None)
 
 
 def one_line(text: str, most: int, what: str, example: str) -> str:

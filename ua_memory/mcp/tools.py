@@ -144,7 +144,7 @@ def _check_value(tool: McpTool, name: str, value: Any) -> Any:
     value, choices = _coerce(schema, value), schema.get("enum")
     if not _matches_schema(schema, value):
         raise Usage(f"{name} must be {tool.describe(name)}", hint=tool.usage(name))
-    if name in ("query", "value") and not value.strip():
+    if name == "query" and not value.strip():
         raise Usage(f"{name} is empty", hint=tool.usage(name))
     if choices and value not in choices and (value := value.strip().lower()) not in choices:
         raise Usage(f"{name} is not one of {', '.join(choices)}", hint=tool.usage(name))
@@ -303,7 +303,7 @@ def core_blocks(memory: Memory, _given: Mapping[str, Any], _: Caller) -> str:
     found = memory.core.list()
     if not found:
         return "Core memory has no blocks yet; add one with core_memory_replace."
-    text = "\n\n".join(f"## {block.name}\n{block.value}" for block in found)
+    text = "\n\n".join(f"## {block.name}\n{block.value or '(empty)'}" for block in found)
     return noise.fenced("core", f"{readonly.CORE}\n\n{masked(memory, text)}")
 
 
