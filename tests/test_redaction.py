@@ -258,6 +258,7 @@ def test_time_grows_with_length_alone(piece: str) -> None:
         ("El PIN de la tarjeta es 4471", "4471"), ("le code PIN de la carte est 4471", "4471"),
         ("PIN der Alarmanlage ist 4711", "4711"), ("Der PIN-Code lautet 4711", "4711"),
         ("Die Geheimzahl ist 4711", "4711"), ("カードの暗証番号は4471です。", "4471"),
+        ("My PIN is 4711 for the door", "4711"), ("il PIN della carta è 4471 e scade", "4471"),
         ("PINコード：4471", "4471"), ("银行卡的PIN码是4471", "4471"),
     ],
 )  # fmt: skip
@@ -276,6 +277,9 @@ def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:
         "Passwort von Anna: vergessen", "pw für root: siehe Zettel", "Das kennwort von Anna ist vergeben",
         "o token do servidor é renovado em 2026", "Il PIN della carta è scaduto nel 2024",
         "PIN der Alarmanlage ist seit 2024 neu", "il pin del relè è GPIO17", "PIN der Karte: 3 Versuche",
+        "my pin was 2019 when I was young", "el pin del led es 1000", "Il pin di massa è 1200 ohm",
+        "PIN für die Sitzung war 2026 noch geheim", "The postal PIN of Delhi was 110001",
+        "Die Geheimzahl ist 1848 gewählt", "PINは2026年から必要です", "PIN番号は12345678文字まで",
         "暗証番号は4桁です", "PIN 7 von J2 ist 3300 Ohm von PIN 8",
     ],
 )  # fmt: skip
