@@ -625,6 +625,26 @@ def test_another_wish_confirms_no_proposal(said: str) -> None:
     assert proposal not in texts(assistant(proposal, ("person", said)))
 
 
+@pytest.mark.parametrize(
+    "said, later",
+    [
+        ("The meeting is on Tuesday.", "Nope, nothing on Friday either"),
+        ("The demo is on Friday.", "Let's drop the demo music."),
+        ("My brother Tom lives in Kyiv.", "Actually happy there."),
+        ("The rent is 900 euros.", "Actually cheap."),
+        ("My daughter is 7 years old.", "Actually very tall."),
+    ],
+)
+def test_a_remark_corrects_no_value(said: str, later: str) -> None:
+    assert said in texts(extract(talk(("person", said), ("assistant", "OK."), ("person", later))))
+    assert said in texts(person(f"{said} {later}"))
+
+
+def test_what_a_person_asks_to_remember_is_kept() -> None:
+    said = "can you remember my flight is on 4 December"
+    assert texts(person(said)) == [said]
+
+
 def test_a_corrected_day_is_the_day_of_the_event() -> None:
     (found,) = extract(
         talk(("person", "The meeting with the lawyer is on 4 March 2026. Actually, make that 5 March 2026."))

@@ -439,6 +439,7 @@ LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM = 2.3, -3.0, -3.0, 2.0
 of one that asks for something to be done now; of one that only weighs whether to do something; and of one
 right after "that's wrong"."""
 INTRODUCTION, SETTLED = Score(0.9, ("about a person",)), Score(0.8, ("decision",))
+TOLD = Score(0.8, ("detail",))
 RULE_SCORE = Score(1.0, ("standing rule",))
 """The score of a person's standing rule, which is always kept, as a preference."""
 
@@ -461,6 +462,8 @@ def score(sentence: Sentence, context: Context) -> Score:
         return INTRODUCTION
     if not is_statement(sentence, context.person):
         return NO_SCORE
+    if context.person and _replies_by("tells", sentence.text):
+        return TOLD
     if context.person and _replies_by("settles", sentence.text) and _has_unknown(sentence.text):
         return SETTLED
     weights = _weights()["person" if context.person else "assistant"]
@@ -961,12 +964,14 @@ class Extraction:
             return 0
         said = terms(text)
         rest = "" if corrects or not overrules else text[overrules.end() :]
-        gives_value = _has_value(text) and _length(rest) <= _LONGEST_VALUE
+        named = terms(re.split(r"[,.;:]", rest)[0])
+        gives_value = _length(rest) <= _LONGEST_VALUE
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
             if found.candidate.who != "person":
                 continue
             shared, near = len(said & found.terms), found.order[0] == self._person_turn
-            if near and (shared or another or (gives_value and _has_value(found.candidate.text))):
+            values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
+            if near and (another or values or (corrects and shared) or (named and named <= found.terms)):
                 return key
             if corrects and shared > 1:
                 return key
@@ -1233,7 +1238,10 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
 @cache
 def _replies() -> Mapping[str, re.Pattern[str]]:
     """The patterns of `data/replies.txt`."""
-    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("replies.txt", denials=DENIALS)}
+    return {
+        name: late(pattern, re.IGNORECASE)
+        for name, pattern in table("replies.txt", denials=DENIALS, weekday=_WEEKDAY)
+    }
 
 
 def _replies_by(how: str, text: str) -> bool:
