@@ -141,9 +141,13 @@ class Memory:
 
     @property
     def index(self) -> Index:
-        """The bank's index. All threads get the same object; creating it opens nothing."""
+        """The bank's index. All threads get the same object; creating it opens nothing. Usage in a process
+        forked off the one that opened the bank: Chroma waits for threads that are not there."""
         from ua_memory.index.sync import Index
 
+        if self.store.is_forked():
+            hint = "open it after the fork: Memory.open(…)"
+            raise Usage("the bank was opened before this process was forked", hint=hint)
         with self._making:
             if self._index is None:
                 self._index = Index(self.store, embedding=self.config.embedding)

@@ -15,7 +15,7 @@ from functools import partial
 
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
-from ua_memory.errors import Busy, CannotWrite, GitFailed, NoBank, NotFound, UaMemoryError, Usage, writing
+from ua_memory.errors import Busy, CannotWrite, GitFailed, NoBank, NotFound, UaMemoryError, writing
 from ua_memory.git import history as git_history
 from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
@@ -218,11 +218,7 @@ class Store:
         return self._process != os.getpid()
 
     def _require_folder(self) -> None:
-        """NoBank if the bank was deleted or moved since it was opened; writing would make another there.
-        Usage in a process forked off the one that opened it."""
-        if self.is_forked():
-            hint = "open it after the fork: Memory.open(…)"
-            raise Usage("the bank was opened before this process was forked", hint=hint)
+        """NoBank if the bank was deleted or moved since it was opened; writing would make another there."""
         try:
             there = self.bank.root.is_dir()
         except OSError:  # a network drive that is not there any more
