@@ -105,6 +105,8 @@ def budgeted_block(head: str, lines: Iterable[str], most: int) -> tuple[str, lis
 COVERAGE, PASSAGE_COVERAGE, ANSWER_COVERAGE = 0.3, 0.5, 0.55
 """The minimum share of a prompt's weight that a line must match, by `fusion.fuse` its score is then 0.35; the
 same for a passage of a session; and for a question, names aside."""
+SHORT_QUESTION = 2
+"""A question of so many specific words needs no more of them than another prompt."""
 _NAME = re.compile(r"(?<=\w\s)[^\W\d_a-z]\w+")
 TERM_LIMIT = 48
 """Terms of a prompt that are searched, the rarest; a longer one is a pasted document."""
@@ -146,9 +148,10 @@ class ReadOnlySearch:
         except the session `but`; '' if there are none."""
         scope, _ = _project_filter(project)
         facts, session_passages, ids = list[int](), list[int](), identifiers(prompt)
-        if not specific_words(prompt):
+        if not (specific := specific_words(prompt)):
             return ""
-        asks = noise.is_question(prompt) and not noise.is_request(prompt)
+        # Of two words one is often said otherwise: "why did we leave Heroku", "we left Heroku".
+        asks = noise.is_question(prompt) and not noise.is_request(prompt) and len(specific) > SHORT_QUESTION
         names = (
             {word for name in _NAME.findall(prompt) for word in index_terms.words(name)} if asks else set()
         )
