@@ -599,14 +599,10 @@ def _translations(
                 rows[term] = [*rows.get(term, ()), *own]
     found, (every, english) = defaultdict[str, set[str]](set), _dictionary()
     for term, row in ((term, every[number]) for term, own in rows.items() for number in own):
-        for target in ("english", *known):
+        found[term].update(row[0])
+        for target in known:
             words = row[_LANGUAGES.index(target)]
-            known_words = (
-                {word for some in _inflected(db, target, words) for word in some} if known else set()
-            )
-            found[term] |= {
-                word for word in (*words, *known_words) if target == "english" or word not in english
-            }
+            found[term] |= {*words, *_inflected(db, target, words)} - english
     return found
 
 
@@ -623,11 +619,11 @@ def _rows_of_parts(language: str, compound: str) -> list[int]:
     return [row for row, parts in every if compound.startswith(parts) or compound.endswith(parts)]
 
 
-def _inflected(db: sqlite3.Connection, language: str, words: Sequence[str]) -> Iterator[list[str]]:
+def _inflected(db: sqlite3.Connection, language: str, words: Sequence[str]) -> Iterator[str]:
     """Yield the bank's words of a language that have the stem of one of these words."""
     sql = "SELECT word FROM forms WHERE language = ? AND stem = ? ORDER BY word LIMIT ?"
     for stem in _stems(language, words):
-        yield [word for (word,) in db.execute(sql, (language, stem, MOST_FORMS))]
+        yield from (word for (word,) in db.execute(sql, (language, stem, MOST_FORMS)))
 
 
 _GERMAN = "ver vor aus auf ein ent zer durch unter über wider hinter miss nach emp"

@@ -553,27 +553,22 @@ def _replaces(
 ) -> bool:
     """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
     change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
-    shared word and all of the query's words (`asked`) that the older sentence has. Without a change, it may
-    have no words of its own in place of those, and what either begins with must be in the other."""
+    shared word and all of the query's words (`asked`) that the older sentence has. See `_is_of_another`."""
     if new.answers and new.answers == old.answers:
         return words_of(new.text) != words_of(old.text)
     changed = new.changed or new.moves_from(old)
     kinds = (new.values.keys() & old.values.keys()) - (set() if changed else {"day"})
     if not any(new.values[kind] - old.values[kind] for kind in kinds):
         return new.values == old.values and (_contradicts(new, old) or _renames(new, old, asked))
-    qualified = (asked & old.words) - new.words and new.words - old.words
-    if not changed and (qualified or _have_own_subjects(new, old)):
+    wanted = asked & old.words
+    if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
         return False
     both = new.words & old.words
-    if len(both) == 1 and new.subject not in old.words and _is_of_another(new, min(both), asked & old.words):
-        return False
     counted = new.counted & old.counted if len(both) > 1 or (asked and asked <= both) else frozenset[str]()
     shared = {word for word in both if word in counted or rare(word)}
-    if kinds == {"day"} and (asked & old.words - new.words or len(new.words - old.words) > 1):
-        return False
     if changed and not strict:
         dated = not kinds.isdisjoint(("date", "time", "day"))
-        day = not weak and "date" in kinds and asked & old.words <= new.words
+        day = not weak and "date" in kinds and wanted <= new.words
         if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
             return max(len(shared), 1) + dated > weak
     if weak:
@@ -588,13 +583,23 @@ def _replaces(
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
 
-def _is_of_another(new: _ValueSentence, shared: str, asked: frozenset[str]) -> bool:
-    """Whether a sentence with one word of the older one is about something else: "the garage rent", or a
-    scanner where the printer is asked for."""
-    if not new.subject:
+def _is_of_another(
+    new: _ValueSentence, old: _ValueSentence, wanted: frozenset[str], changed: bool, *, only_day: bool
+) -> bool:
+    """Whether a newer sentence is about something else than an older one, of which the query has the words
+    `wanted`. Without a change it is if it has other words in place of these, or both have their own subjects.
+    If they differ in a weekday alone, it has all of these and one word of its own at most. If they share one
+    word, it is if its subject stands before that ("the garage rent") or is there instead of what is asked,
+    a scanner where the printer is."""
+    lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
+    if not changed and ((lacks and added) or _have_own_subjects(new, old)):
+        return True
+    if only_day and (lacks or len(added) > 1):
+        return True
+    if len(both) != 1 or not new.subject or new.subject in old.words:
         return False
-    compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(shared)}"
-    return not asked <= new.words or re.search(compound, new.text.casefold()) is not None
+    compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(min(both))}"
+    return bool(lacks) or re.search(compound, new.text.casefold()) is not None
 
 
 def _have_own_subjects(one: _ValueSentence, other: _ValueSentence) -> bool:

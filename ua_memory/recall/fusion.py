@@ -276,9 +276,12 @@ def identified_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     text = asked.text
     for start, end in asked.window.spans if asked.window else ():
         text = text[:start] + " " * (end - start) + text[end:]
+    wanted, counted = identifiers(text), numbered(text)
+    if not wanted and not counted:
+        return found
     texts = [_identifying(one.item) for one in found]
     every = "\n".join(texts)
-    wanted = identifiers(text) + [each for each in numbered(text) if has_identifier(every, each)]
+    wanted += [each for each in counted if has_identifier(every, each)]
     missing, most, changed = is_about_another(every, wanted), 1.0, list[Ranked]()
     for one, own in zip(found, texts, strict=True):
         score = min(one.score, most)
@@ -404,6 +407,8 @@ def unanswered_last(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
 def _only_asks(words: Sequence[str], text: str) -> bool:
     """Whether a passage, in lower case, asks what the query does, without an answer, and says little else of
     it."""
+    if _share(words, text) < SAME_QUESTION:
+        return False  # most passages; none of its sentences has more
     turns, asks, rest = _TURN.split(text), False, list[str]()
     for turn, after in zip(turns, [*turns[1:], ""], strict=True):
         who, _, said = turn.partition(": ")

@@ -1412,7 +1412,7 @@ def _agrees(question: str, reply: str) -> bool:
 def _is_task(text: str, known: Collection[str]) -> bool:
     """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
     found = _TASK.match(text)
-    if not found or found[1].casefold() in ORDINARY | STOP_WORDS | all_stop_words():
+    if not found or found[1].casefold() in ORDINARY or _is_little(found[1]):
         return False
     return found[1] in known or not in_lexicon(found[1])
 
