@@ -83,6 +83,7 @@ def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
         "Le devis tient env. 3 semaines, min. 200 pièces.",
         "We test more features (compaction, models, etc.) or move on.",
         "Aprox. 400 euros, según la Sra. López, p. ej. para enero.",
+        "Ingrid Hartmann, geb. Schmidt, geb. 3.4.1948, kam zu Prof. Dr. med. Brandt.",
         "Il preventivo scade il 5.1. e va firmato dal dott. Rossi.",
     ],
 )

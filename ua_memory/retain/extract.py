@@ -1344,7 +1344,7 @@ def _worthy_facts(parts: Sequence[TextPart]) -> Iterator[Fact]:
     turns = [Turn(str(n), "person", part.text, part.at) for n, part in enumerate(parts)]
     for each in extract(turns, likely=TEXT_THRESHOLD):
         fact = _to_fact(parts[int(each.turn)], each.text, each.quote)
-        yield replace(fact, kind=each.kind, tags=each.tags)
+        yield replace(fact, kind=each.kind, tags=each.tags, when=each.when or fact.when)
 
 
 def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fact]:

@@ -139,16 +139,21 @@ _REASON = late(
 )
 """A clause that says why, or what was said or thought before: its day is not that of what it explains."""
 _SHORT_DAY = r"(0?[1-9]|[12]\d|3[01])\.(?:(0?[1-9]|1[0-2])\.)?"
+_YEAR = r"(?:19|20)\d\d\b"
 _ON = (
     r"(?<!\w)(?:am|vom|zum|ab|(?<!\.\s)bis|de[nrm](?!\s+\S+\s+(?-i:[A-ZÄÖÜ]))|seit"
-    r"|(?:mo|di|mi|do|fr|sa|so)\.,?|\w+(?:tag|day|woch),?)\s+"
+    r"|(?-i:Mo|Di|Mi|Do|Fr|Sa|So)\.?,?|\w+(?:tag|day|woch),?)\s+"
 )
 _SHORT_DATE = late(
-    rf"(?<![\w.,:/-])(?:(?:(?:{_ON}|^|(?<=[:(,]\s)){_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)|{_ON})"
-    rf"{_SHORT_DAY.replace('.)?', '.)')}(?![\d\w])",
+    rf"(?<![\w.,:/-])(?:(?:(?:{_ON}|^|(?<=[:(,]\s)){_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)|{_ON}"
+    rf"|(?=[\d.]+\s?{_YEAR})){_SHORT_DAY.replace('.)?', '.)')}(?:\s?({_YEAR})(?!\.?\d)|(?![\d\w]))",
     re.I,
 )
-"""A German date without a year, or a period between two: "am 2.12.", "21.12. bis 6.1."."""
+"""A German date, or a period between two: "am 2.12.", "21.12. bis 6.1.", "3.4.1948"."""
+_BORN = late(
+    r"(?:\b(?:geb(?:oren|\.)|born|née?|nat[oa]|nacid[oa])|\*)(?: (?:am|on|le|il|el))? ?\d[\d./]{5,9}", re.I
+)
+"""Somebody's date of birth, by which others are told who they are."""
 _CLAUSE_TEXT = late(r"(?:[^,;:!?.]|(?<=\d)(?<!\d{3})\.|[.,:](?=\s?\d))+")
 _OLD_DATE = late(
     r"\b(?:from|vo[nm]|du|del?|dal?|van)\s+(?:(?:[^\W\d]+,?\s+)?\d.{0,40}?|[^\W\d]+)"
@@ -186,6 +191,8 @@ def when_in_text(text: str, said: date | None) -> str | None:
         return first if first == other else None
     text = _CLAUSE_TEXT.sub(_without_old_date, text)
     found = set(_named_periods(text, said))
+    if len(found) > 1:
+        found = set(_named_periods(_BORN.sub(" ", text), said))
     if len(found) != 1:
         return None
     rest = _REASON.sub(" ", text)
@@ -274,12 +281,14 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
 
 
 def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
-    """The German dates of a text without a year, of which the nearest is meant, and periods between two."""
+    """The German dates of a text, and periods between two; without a year the nearest is meant."""
     past = _PAST_ONLY.search(text)
     for match in _SHORT_DATE.finditer(text):
-        first, first_month, day, month = (int(part or 0) for part in match.groups())
+        first, first_month, day, month, year = (int(part or 0) for part in match.groups())
         with suppress(ValueError):
-            near = text_calendar.in_nearby_years(said, first_month or month, first or day)
+            begins = first_month or month, first or day
+            near = text_calendar.in_nearby_years(said, *begins)
+            near = [date(year - (begins > (month, day)), *begins)] if year else near
             start = min((one for one in near if one <= said or not past), key=lambda one: abs(one - said))
             end = start.replace(month=month, day=day)
             yield start, (end if end >= start else end.replace(year=end.year + 1)) + timedelta(days=1)
