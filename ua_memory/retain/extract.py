@@ -175,6 +175,12 @@ _SPEAKER_LABEL = late(
     r"[*_]*((?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}):[*_]* "
     r"(?=\S)(I\b)?"
 )
+_SALUTATION = late(
+    r"(?:dear|hi|hello|liebe[rs]?|hallo|sehr geehrte[rs]?|ch[eè]re?s?|bonjour|querid[oa]s?|estimad[oa]s?"
+    r"|hola|car[oaie]|ciao|gentil\w+) (?:[^.!?:;,\n]|(?<=[DFHM]r|Ms|rs|of)\.){1,50}[,!]",
+    re.IGNORECASE,
+)
+"""The first line of a letter."""
 _WRAPPED_LINE = 60
 """A line of so many characters without an end continues in the next one, as editors wrap text."""
 
@@ -307,7 +313,7 @@ def _line_kind(line: str) -> str:
 
 def _continues(block: _Block, line: str) -> bool:
     """Whether a line continues the one above, as a wrapped line does."""
-    if _label(line):
+    if _label(line) or _SALUTATION.fullmatch(block.text.strip()):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
     if above.endswith((":", ".", "!", "?")) and not _abbreviations()["before_names"].search(above):
@@ -557,7 +563,11 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     line of a log, question or pleasantry."""
     text = sentence.text
     said = _without_speaker(sentence)
-    if _LOG_LINE.match(text) or (_asks(said) and not (person and _TAG.search(text))):
+    if (
+        _LOG_LINE.match(text)
+        or _SALUTATION.fullmatch(text)
+        or (_asks(said) and not (person and _TAG.search(text)))
+    ):
         return False
     if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
         return False
@@ -1351,7 +1361,7 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
     """A text of few sentences as one statement, unless each of them is one of the facts `found`: whoever
     hands it over wants it kept."""
     said = [sentence for part in parts for sentence in sentences(part.text)]
-    plain = len(parts) == 1 and not parts[0].speaker and len(said) <= SHORT_TEXT
+    plain = len(parts) == 1 and not (parts[0].speaker or parts[0].head) and len(said) <= SHORT_TEXT
     text = one_line(parts[0].text) if plain else ""
     whole = text == " ".join(one.text for one in said) and len(text.split()) >= _FEWEST_WORDS
     left = (one.text for one in said if all(one.text not in fact.text for fact in found))
@@ -1392,6 +1402,8 @@ def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
         question, quote = _question_in(sentences(asking.text)), one_line(part.text)
         if part.role != "person" or (asking.role, asking.speaker) == (part.role, part.speaker):
             continue
+        if asking.at and part.at and part.at < asking.at:
+            continue  # a mail quotes the one that it answers
         if not question.endswith(_ASKS) or _CHATTER.search(f"{question} – {quote}"):
             continue
         if not _answer_score(question, quote) and not _agrees(question, quote):

@@ -407,7 +407,7 @@ def split_text(text: str) -> tuple[Chunk, ...]:
             heading = headings[0]
         pieces.append(Chunk(piece, chunk_name(piece), heading, above, form))
         if form != ONE_AUTHOR:
-            above = [*text_parts(above + piece, datetime.min, form)][-1].head
+            above = [*text_parts(above + piece, datetime.max, form)][-1].head
         heading = headings[-1] if headings else heading
     return tuple(pieces)
 

@@ -77,7 +77,7 @@ def _language(code: str, rows: Mapping[str, str]) -> Language:
 
 _DAY_OF_MONTH = late(
     r"(?<![\w.,:/-])(?:(\d{1,2})\.?\s*(?:bis(?:\s+zum)?|au|al|hasta\s+el|[-–—])\s*)?"
-    r"(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?([^\W\d_]{3,12})(?:\s+(?:del?\s+)?((?:19|20)\d\d))?(?!\w)"
+    r"(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?([^\W\d_]{3,12})(?:\.?\s+(?:del?\s+)?((?:19|20)\d\d))?(?!\w)"
     r"|(?:((?:19|20)\d\d)年)?(\d{1,2})月(\d{1,2})日"
 )
 _EACH = late(
@@ -86,13 +86,22 @@ _EACH = late(
 )
 
 
+_SHORT_MONTHS = (
+    "jan/janv/ene feb/févr/fév mär/mrt apr/avr/abr - jun jul/juil aug sep/sept okt/oct/ott nov"
+    " dez/déc/dec/dic"
+)
+
+
 @cache
 def _months() -> Mapping[str, int]:
-    """{name of a month in any of the languages: its number}."""
+    """{name of a month in any of the languages, if need be shortened: its number}."""
+    every = [*(one.names for one in languages()), _parse_forms(_SHORT_MONTHS, MONTHS)]
     return {
         name: MONTHS.index(english) + 1
-        for one in languages() for name, english in one.names.items() if english in MONTHS
-    }  # fmt: skip
+        for names in every
+        for name, english in names.items()
+        if english in MONTHS
+    }
 
 
 def is_month(word: str) -> bool:

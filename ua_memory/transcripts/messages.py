@@ -206,16 +206,35 @@ _LINE = (  # title, a line for each day, and messages, whose time is of that day
 )
 _NAME = r"(?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}"
 _NAME_LABEL = r"[*_]*(?P<name>{0}):[*_]* (?=\S)"
+_FROM = r"\u200e?(?:From|Von|De|Da) ?: *"
+_SENDER = r"\"?(?P<name>[^\"<(\n]{0,60}?)\"? *[<(]*(?P<mail>[\w.+-]+@[\w.-]+)[>)]*"
 _MAIL = (
-    re.compile(
-        r"\u200e?(?:From|Von|De|Da): *\"?(?P<name>[^\"<\n]{0,80}?)\"? *<?(?P<mail>[\w.+-]+@[\w.-]+)>?\s*$"
-    ),
+    re.compile(rf"{_FROM}{_SENDER}\s*$"),
     re.compile(
         r"\u200e?(?:Date|Sent|Datum|Data|Gesendet|Fecha|Enviado|Envoyé) ?: *"
         r"(?P<date>.{0,60}\b(?:19|20)\d\d\b.{0,60})$"
     ),
 )
 _MAIL_FIELD = re.compile(r"[A-ZÀ-Þ][\w-]{0,20} ?: |[ \t]+\S")
+_QUOTED = re.compile(  # above the mail that another answers
+    r"(?=.*(?:@|\bschrieb\b|wrote:|écrit ?:|escribió:|scritto:|escreveu:))(?:On|Am|Le|El|Il|Em) "
+    r"(?P<date>[^<\n]{0,40}?\b(?:19|20)\d\d\b"
+    r"(?:,? (?:\w+ ){0,2}\d\d?[:.h]\d\d(?:\s?[AP]M\b| Uhr)?)?),? (?:schrieb )?"
+    rf"{_SENDER.replace('<(', ':<(').replace('-]+)[', '-]+)?[')}"
+    r" *(?:wrote|a écrit|escribió|ha scritto|escreveu)? ?:?(?<=[:>])\s*$"
+)
+_QUOTE_SIGNS = re.compile(r"^(?:> ?)+")
+_LETTER = (  # the line with the day on which a letter was written
+    re.compile(
+        r"(?:(?!Born|Geb|N[ée]e? |Nat[oa]|Nacid)[A-ZÀ-Þ][^,:\d]{1,60}, )?"
+        r"(?P<date>(?:(?:den|le|lì|il|a|el) )?(?:[^\W\d_]{2,12}\.?,? )?(?:"
+        r"\d{1,2}(?:\.|er|º|st|nd|rd|th)? (?:de |of )?[^\W\d_]{3,12}\.?,? (?:de )?"
+        r"|[^\W\d_]{3,12}\.? \d{1,2}(?:st|nd|rd|th)?,? )(?:19|20)\d\d)\s*$"
+    ),
+    re.compile(r"(?:[A-ZÀ-Þ]\w+, (?:den )?)?(?P<date>\d\d?\.\d\d?\.(?:19|20)\d\d)\s*$"),
+)
+_LETTERHEAD = 16
+"""Lines of a letter among which is its date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +268,26 @@ def _lines_by_part(
     """Each line, except further header fields of a mail: its number, its part, whether it starts that part,
     and its text."""
     before, fields, fence = part, False, ""
+    own, quotes = part, False
     for number, line in lines:
         fence = _open_fence(line, fence)
-        following = None if fence else _starting_part(line, before, form)
+        plain = _QUOTE_SIGNS.sub("", line) if _QUOTED in form.stamps else line
+        following = None if fence else _starting_part(plain, before, form)
+        if form.stamps is _LETTER and following and own.at and following.at and following.at > own.at:
+            following = None  # a day to come is that of an event
+        if following and plain == line and not _QUOTED.match(line):
+            own = following
+        elif quotes and plain == line and line.strip():
+            following = replace(own, text=line)  # below what a mail quotes
+        if line.strip():
+            quotes = plain != line and (bool(following) or part is not own)
         if following:
             part = before = following
             said, fields = following.text, not following.text
-        elif fields := fields and bool(_MAIL_FIELD.match(line)):
+        elif fields := fields and bool(_MAIL_FIELD.match(plain)):
             continue
         else:
-            said = line
+            said = line if part is own else plain
         if said.strip() and before.head:  # the head ends where the text begins
             before = replace(before, head="")
         yield number, part, following is not None, said
@@ -303,10 +332,26 @@ def text_form(text: str) -> TextForm:
     names = _stamp_names(lines, _LINE[2:]) if begins(_LINE[:2]) else []
     if len(names) > len(set(names)) or (names and begins(_LINE[:1])):
         stamps += _LINE
-    if begins(_MAIL):
-        stamps += _MAIL
+    plain = [_QUOTE_SIGNS.sub("", line) for line in lines]
+    names = [
+        re.escape(one.split(":", 1)[1].strip())
+        for one, other in pairwise(plain)
+        if re.match(_FROM, one) and _MAIL[1].match(other) and re.search(r"\d[:h]\d\d", other)
+    ]
+    if begins(_MAIL) or names or any(map(_QUOTED.match, plain)):
+        named = [re.compile(rf"{_FROM}(?P<name>{'|'.join(names)})(?P<mail>)\s*$")] if names else []
+        stamps += (*_MAIL, _QUOTED, *named)
     labels = bool(speaker(first)) and _has_both_sides(lines)
-    return TextForm(labels, stamps or (() if labels else _name_labels(lines)))
+    if stamps or labels:
+        return TextForm(labels, stamps)
+    top = ["", *(line.strip() for line in text.splitlines()[:_LETTERHEAD]), ""]
+    dated = any(
+        form.match(line)
+        for above, line, below in zip(top, top[1:], top[2:], strict=False)
+        for form in _LETTER
+        if not (above and below)
+    )
+    return TextForm(stamps=_name_labels(lines) or (_LETTER if dated else ()))
 
 
 def _has_both_sides(lines: Sequence[str]) -> bool:
@@ -369,10 +414,11 @@ def stamped_part(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) 
     head = found[0] if has.get("day") else before.head + line
     if has.get("time"):
         head = f"{before.at:%Y/%m/%d}\n{found[0]}" if before.at else found[0]
-    if date := has.get("date"):
-        return replace(before, at=_mail_day(date, before.at), text="", head=head)
-    if has.get("mail"):
-        return replace(before, role="person", speaker=name, text="", head=head)
+    if "date" in has or "mail" in has:
+        at = _mail_day(has["date"], before.at) if "date" in has else before.at
+        name = name if "mail" in has else before.speaker
+        text = "" if _MAIL_FIELD.match(line) else line if "mail" not in has else "\n"
+        return replace(before, role="person", at=at, speaker=name, text=text, head=head)
     role: Role | None = "person" if has.get("name") or "name" not in has else None
     said = line[found.end() :].lstrip() or "\n"
     if not {"day", "clock", "time"} & has.keys():  # a name alone
@@ -412,7 +458,9 @@ def _mail_day(text: str, near: datetime | None) -> datetime | None:
     """The day on which a mail was sent."""
     spans = [span for span in calendar.spans(text, date(2000, 1, 1)) if span.is_day]
     foreign = [date(*each[:3]) for each in foreign_dates.days_of_months(text) if each[0]]
-    day = spans[0].start if spans else foreign[0] if foreign else None
+    day = foreign[0] if foreign else spans[0].start if spans else None
+    if numbers := re.search(r"\d\d?\.\d\d?\.\d{4}", text):
+        day = _stamp_day(numbers[0], half=False)
     return _moment(day, text.replace(".", " "), near)
 
 
