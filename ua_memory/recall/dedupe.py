@@ -556,10 +556,13 @@ def _replaces(
     shared word and all of the query's words (`asked`) that the older sentence has. See `_is_of_another`."""
     if new.answers and new.answers == old.answers:
         return words_of(new.text) != words_of(old.text)
-    changed = new.changed or new.moves_from(old)
-    kinds = (new.values.keys() & old.values.keys()) - (set() if changed else {"day"})
+    kinds = new.values.keys() & old.values.keys()
+    changed = new.changed or (bool(kinds) and new.moves_from(old))
+    kinds -= set() if changed else {"day"}
     if not any(new.values[kind] - old.values[kind] for kind in kinds):
-        return new.values == old.values and (_contradicts(new, old) or _renames(new, old, asked))
+        if new.values != old.values or not (changed or new.denies != old.denies):
+            return False
+        return _contradicts(new, old) or _renames(new, old, asked)
     wanted = asked & old.words
     if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
         return False
@@ -627,8 +630,10 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
 def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
     """Whether the new sentence states a change and gives one other name for what is asked for: "My doctor is
     Dr Salvi", "I changed doctor: now I see Dr Pini"."""
+    if not (new.changed and old.names and new.names - old.names):
+        return False
     own = (asked & old.words) - old.names
-    if not (own and new.changed and old.names and new.names - old.names and own <= new.words - new.names):
+    if not own or not own <= new.words - new.names:
         return False
     given = "|".join(map(re.escape, own))
     named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.text.casefold())
