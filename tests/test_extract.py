@@ -354,6 +354,55 @@ def test_two_lines_of_a_note_are_two_facts() -> None:
     assert [fact.text for fact in _facts_of(*lines)] == lines
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "Labor: Kalium 4,1 mmol/l\nTherapie:\nTorasemid 10 mg\nApixaban 5 mg\nAllergien: Penicillin",
+            ["Labor: Kalium 4,1 mmol/l", "Therapie: Torasemid 10 mg; Apixaban 5 mg", "Allergien: Penicillin"],
+        ),
+        (
+            "Reha Nord\n\nPatientin: Ida Busch\nPflegegrad: 2\nTochter: Ute Busch, 0172 5556677",
+            ["Reha Nord: Patientin: Ida Busch", "Ida Busch – Pflegegrad: 2",
+             "Ida Busch – Tochter: Ute Busch, 0172 5556677"],
+        ),
+        ("Dr. Meyer 030 44556\nFrau Kunze 0171 2223344", ["Dr. Meyer 030 44556", "Frau Kunze 0171 2223344"]),
+        ("Recette\n\nIngrédients :\n- 5 œufs\n- 200 g de noix", ["Ingrédients: 5 œufs; 200 g de noix"]),
+        ("Einkaufsliste\n- Milch\n- 6 Eier", ["Einkaufsliste: Milch; 6 Eier"]),
+        ("# ua\n\n## Questions\n- When?\n- Where?", []),
+        ("host: localhost\nport: 8080\nuser: tom", []),
+        ("Anna: ich komme\nBen: ich auch\nClara: ich nicht\nAnna: super", []),
+        ("- Milch\n- Eier\n- Brot", []),
+        ("Roses are red\nViolets are blue\nSugar is sweet\nAnd so are you", []),
+        ("I told her: 'I live at the lake'.\nTom: ok.", ["I told her: 'I live at the lake'."]),
+    ],
+)  # fmt: skip
+def test_lists_and_forms_are_kept_with_their_titles(text: str, kept: list[str]) -> None:
+    assert [fact.text for fact in _facts_of(text)] == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Termine: 3.12. Röntgen, 10.12. Kontrolle bei Dr. Lang, Station 4.",
+            {"Termine: 3.12. Röntgen": "2026-12-03",
+             "Termine: 10.12. Kontrolle bei Dr. Lang, Station 4": "2026-12-10"}),
+        ("Nos rendez-vous : 12 novembre notaire; 1er décembre déménagement",
+            {"Nos rendez-vous: 12 novembre notaire": "2026-11-12",
+             "Nos rendez-vous: 1er décembre déménagement": "2026-12-01"}),
+        ("Dienstplan\n1. Dezember: frei\nDo, 24.12. Nachtdienst mit Aylin",
+            {"Dienstplan: 1. Dezember: frei": "2026-12-01",
+             "Dienstplan: Do, 24.12. Nachtdienst mit Aylin": "2026-12-24"}),
+        ("Appointments:\n- Dec 4 dentist\n- Dec 15, 10:30 MRI",
+            {"Appointments: Dec 4 dentist": "2026-12-04", "Appointments: Dec 15, 10:30 MRI": "2026-12-15"}),
+        ("Wir treffen uns am\n3.12. um 10 Uhr in Bonn und am\n10.12. in Kiel.",
+            {"Wir treffen uns am 3.12. um 10 Uhr in Bonn und am 10.12. in Kiel.": None}),
+    ],
+)  # fmt: skip
+def test_each_line_of_a_list_of_days_has_its_day(text: str, kept: dict[str, str | None]) -> None:
+    assert {fact.text: fact.when for fact in _facts_of(text)} == kept
+
+
 def test_of_minutes_the_present_the_votes_and_the_tasks_are_kept() -> None:
     facts = _facts_of(
         "Minutes of the board, 13 November 2026", "Present: Ada, Ben, Chioma. Absent: Dmitri.", "",

@@ -196,9 +196,10 @@ def sentences(text: str) -> list[Sentence]:
         text = text[:LONGEST_TURN_END] + "\n\n" + text[-LONGEST_TURN_END:]
     found: list[Sentence] = []
     speakers, speaker = _speakers(text), ""
+    apart = speakers.total() != 2 and len(speakers) == speakers.total()  # as the labels of a form are
     for number, block in enumerate(_blocks(text)):
         label = _label(block.text)
-        if label or speakers.total() < 2:
+        if label or apart or block.text.endswith(":"):
             speaker = label[1] if label and label[1] in speakers else ""
         for n, (start, end) in enumerate(_spans(block.text)):
             quote = one_line(block.text[start:end])
@@ -248,20 +249,23 @@ def _without_emphasis(text: str) -> str:
 
 @dataclass(slots=True)
 class _Block:
-    """A paragraph or one list item, with the heading and the lead above it."""
+    """A paragraph or one list item, with the heading and the lead above it. `apart`: no line stands right
+    above it."""
 
     text: str
     marker: str
     nested: bool
     heading: str
     lead: str
+    apart: bool = False
 
 
 def _blocks(text: str) -> Iterator[_Block]:
     heading = lead = fence = ""
     open_block: _Block | None = None
-    dumped = False
+    dumped, kind = False, "blank"
     for line in text.splitlines():
+        apart = kind != "prose" and kind != "item"
         mark = _FENCE.match(line)
         if fence or mark:
             if mark and not fence:
@@ -284,7 +288,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         if kind == "heading":
             heading, lead = without_markup(_HEADING.match(line)[1]), ""  # type: ignore[index]
         elif kind == "item":
-            marker = _ITEM.match(line) or _CHECKED_ITEM.match(line)
+            marker = _marker(line)
             assert marker
             nested = len(line) - len(line.lstrip()) > 1
             open_block = _Block(line[marker.end() :], one_line(marker[0]), nested, heading, lead)
@@ -292,9 +296,16 @@ def _blocks(text: str) -> Iterator[_Block]:
             open_block.text += "\n" + line
         elif kind == "prose":
             lead = ""
-            open_block = _Block(line.strip(), "", False, heading, lead)
+            open_block = _Block(line.strip(), "", False, heading, lead, apart)
     if open_block:
         yield open_block
+
+
+def _marker(line: str) -> re.Match[str] | None:
+    """The marker of a list item; the number of a day ("1. Februar") is none."""
+    found = _ITEM.match(line) or _CHECKED_ITEM.match(line)
+    word = _NEXT_WORD.match(line, found.end()) if found and found[0].strip()[:1].isdigit() else None
+    return None if word and foreign_dates.is_month(word[1]) else found
 
 
 def _line_kind(line: str) -> str:
@@ -302,7 +313,7 @@ def _line_kind(line: str) -> str:
         return "blank"
     if _HEADING.match(line):
         return "heading"
-    if _ITEM.match(line) or _CHECKED_ITEM.match(line):
+    if _marker(line):
         return "item"
     if _DUMP.match(line) and not _SENTENCE_END.search(line):
         return "dump"
@@ -313,7 +324,7 @@ def _line_kind(line: str) -> str:
 
 def _continues(block: _Block, line: str) -> bool:
     """Whether a line continues the one above, as a wrapped line does."""
-    if _label(line) or _SALUTATION.fullmatch(block.text.strip()):
+    if _SPEAKER_LABEL.match(line) or _SALUTATION.fullmatch(block.text.strip()):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
     if above.endswith((":", ".", "!", "?")) and not _abbreviations()["before_names"].search(above):
@@ -1329,19 +1340,33 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
         return ExtractedChunk(tuple(_tag(_to_fact(whole, each, each), brief) for each in pieces(chunk.text)))
     parts = list(text_parts(chunk.above + chunk.text, brief.at, chunk.form))
     said = [one for one in parts if one.role == "person"]
+    listed = [fact for one in said for fact in _entries(one)]
     scored = [
         *_worthy_facts(said),
         *(fact for one in said for fact in (*_list_facts(one), *_attendance(one))),
+        *_answers_in_chat(parts),
     ]
-    scored += _answers_in_chat(parts)
+    scored = [*listed, *_outside(listed, scored)]
     known = {name for one in said for sentence in sentences(one.text) for name in names(sentence.text)}
     known |= {name for fact in scored for name in fact.entities}
-    specific = [fact for one in said for fact in _specific_facts(one, known)]
+    specific = list(_outside(listed, (fact for one in said for fact in _specific_facts(one, known))))
     tasks = [fact for fact in specific if _is_task(fact.text, known)]
     every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
-    found = sorted([*_short_text(said, every)] or every, key=lambda fact: _position(chunk.text, fact))
+    found = sorted(
+        [*_outside(listed, _short_text(said, every))] or every, key=lambda fact: _position(chunk.text, fact)
+    )
     distinct = (_with_first_names(fact, known) for fact in _without_repetitions(found))
     return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
+
+
+def _outside(listed: Sequence[Fact], found: Iterable[Fact]) -> Iterator[Fact]:
+    """The facts that are no part of the lists, and have no two of their lines."""
+    lines = [_quote_of(fact) for fact in listed]
+    whole = " ".join(lines)
+    for fact in found:
+        quote = _quote_of(fact)
+        if quote not in whole and sum(line in quote for line in lines) < 2:
+            yield fact
 
 
 def _with_first_names(fact: Fact, known: Collection[str]) -> Fact:
@@ -1396,6 +1421,127 @@ def _attendance(part: TextPart) -> Iterator[Fact]:
         title = "" if said[-1].is_complete or said[-1].marker else said[-1].text
 
 
+_ANY_DAY = date(2001, 2, 3)
+_ON_DAY = late(
+    r"^(?:(?:am|le|el|il|den|on) )?"
+    r"(?:(?:mo|di|mi|do|fr|s[ao]|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom)\.?,? (?=\d))?",
+    re.IGNORECASE,
+)
+_FIELD = late(r"([A-ZÀ-Þ][^:.!?\n]{1,40}?) ?: *(?=\S)")
+"""A label and its value, as in a form."""
+_CONTACT = late(r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|[\w.+-]+@[\w-]+\.\w+)")
+_OF_PERSON = late(
+    r"(?:vor|nach|(?:first|last|full) )?name|patient(?:in)?|(?:pré)?nom|nombre|(?:cog)?nome|paziente",
+    re.IGNORECASE,
+)
+"""Labels of the name of the person whom a form is about."""
+_LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
+"""Most words of a line of a list, and of one that is joined with others or is their title."""
+_FEWEST_ENTRIES = {"dated": 2, "contact": 2, "field": 3, "item": 1, "line": 1}
+"""The fewest lines of each kind that make a list."""
+
+
+def _entries(part: TextPart) -> Iterator[Fact]:
+    """The lists of a text with their titles: those of days, contacts and fields line by line, short items as
+    one statement."""
+    for kind, title, lines in _lists(part.text):
+        quotes = [one_line(line.text) for line in lines]
+        texts = [without_markup(quote).rstrip(".;,") for quote in quotes]
+        lengths = [len(text.split()) for text in texts]
+        known = " ".join(f"with {name}" for name in names(title) if not title.startswith(name))
+        if kind in ("item", "line"):
+            few = kind == "line" or min(lengths) < _FEWEST_WORDS
+            if title and few and max(lengths) <= _LONGEST_TITLE and not texts[-1].endswith("?"):
+                quote = " ".join(f"{line.marker} {quote}" for line, quote in zip(lines, quotes, strict=True))
+                quote = one_line(quote).removeprefix(lines[0].marker).strip()
+                text = "; ".join(texts)
+                yield _to_fact(part, f"{title} {text}", quote, f"{known} {text}")
+            continue
+        about = title
+        for text, quote in zip(texts, quotes, strict=True):
+            label, _, value = text.partition(":")
+            named = f"{known} {about if about.endswith('–') else ''} {text}"
+            yield _to_fact(part, f"{about} {text}".strip(), quote, named, _dated(text))
+            if kind == "field":
+                owner = _OF_PERSON.fullmatch(label.strip())
+                about = (
+                    f"{about if about.endswith('–') else ''} {value.strip()} –".strip() if owner else about
+                )
+                about = about if about.endswith("–") else ""
+
+
+def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
+    """The lists of a text: their kind, their title with a colon, '' for none, and their lines."""
+    found = [each for block in _blocks(text) for each in _with_days_apart(block)]
+    kinds, at = list(_entry_kinds(found)), 0
+    labels = sum(
+        kind == "field" or block.text.endswith(":") for kind, block in zip(kinds, found, strict=True)
+    )
+    for kind, run in groupby(kinds):
+        first, at = at, at + len(list(run))
+        lines, above = found[first:at], found[first - 1] if first else None
+        count = labels if kind == "field" else len(lines)
+        distinct = kind != "field" or len({line.text.partition(":")[0] for line in lines}) == len(lines)
+        if not kind or count < _FEWEST_ENTRIES[kind] or not distinct:
+            continue
+        title = one_line(above.text) if above and not kinds[first - 1] and not above.marker else ""
+        alone = above and above.apart and len(title.split()) <= _LONGEST_TITLE
+        if not title.endswith(":") and (not alone or re.search(r"\W$", title)):
+            title = lines[0].heading
+        yield kind, f"{without_markup(title).rstrip(' :')}:" if title else "", lines
+
+
+def _entry_kinds(found: Sequence[_Block]) -> Iterator[str]:
+    """The kind of list that each block is a line of, '' for none."""
+    kind = above = ""
+    for block in found:
+        text = one_line(block.text)
+        short = len(text.split()) <= _LONGEST_ENTRY and (block.marker or not re.search("[.!?:]$", text))
+        is_field = not block.marker and _FIELD.match(text) and len(list(_spans(text))) == 1
+        if short and _dated(text):
+            kind = "dated"
+        elif is_field and kind == "field":
+            kind = "field"
+        elif short and _CONTACT.match(text):
+            kind = "contact"
+        elif block.marker or is_field:
+            kind = "field" if is_field else "item"
+        else:
+            kind = "line" if short and not block.apart and (kind == "line" or above.endswith(":")) else ""
+        above = text
+        yield kind
+
+
+def _with_days_apart(block: _Block) -> Iterator[_Block]:
+    """An enumeration of days ("Termine: 3.12. Röntgen, 10.12. Kontrolle") as a title and its lines."""
+    label, _, rest = one_line(block.text).partition(": ")
+    lines: list[str] = []
+    for each in re.split(r"(?<=[,;]) ", rest):
+        if _dated(each):
+            lines.append(each)
+        elif lines:
+            lines[-1] += f" {each}"
+        else:
+            break
+    if len(lines) < 2:
+        yield block
+    else:
+        yield replace(block, text=f"{label}:")
+        yield from (replace(block, text=line.rstrip(".,;"), apart=False) for line in lines)
+
+
+def _dated(line: str) -> str:
+    """A line that begins with a day, in words from which that can be read; '' for another."""
+    line = _ON_DAY.sub("", line)
+    start = " ".join(line.split()[:4])
+    word = _NEXT_WORD.match(start)
+    named = word and (foreign_dates.is_name(word[1]) or re.fullmatch(A_MONTH, word[1], re.IGNORECASE))
+    if not (named or start[:1].isdigit()) or not any(map(str.isdigit, start)):
+        return ""
+    ways = (lead for lead in ("", "am ") if extract_by_model.when_in_text(lead + start, _ANY_DAY))
+    return next((lead + line for lead in ways), "")
+
+
 def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
     """Short answers in a chat, each with the question before it, which may be confirmed by a mere yes."""
     for asking, part in pairwise(parts):
@@ -1443,13 +1589,14 @@ def _specific_facts(part: TextPart, known: Collection[str]) -> Iterator[Fact]:
             yield _to_fact(part, sentence.with_speaker, sentence.quote)
 
 
-def _to_fact(part: TextPart, text: str, quote: str, named: str = "") -> Fact:
-    """A statement as a fact, with its quote if that differs."""
+def _to_fact(part: TextPart, text: str, quote: str, named: str = "", day: str = "") -> Fact:
+    """A statement as a fact, with its quote if that differs. Its names and its day are read from it unless
+    other words for them are given."""
     found = names(named or text)
     if part.speaker:
         text, found = f"{part.speaker}: {text}", tuple(dict.fromkeys((part.speaker, *found)))
     said = [one.text for one in sentences(quote)]
-    when = _when(said, quote, part.at.date() if part.at else None)
+    when = _when(said, day or quote, part.at.date() if part.at else None)
     return Fact(text, entities=found, when=when, quotes=() if text == quote else (Quote(quote),))
 
 
@@ -1491,5 +1638,9 @@ def _tag(fact: Fact, brief: TextContext) -> Fact:
 
 
 def _position(text: str, fact: Fact) -> int:
-    flat, quote = one_line(text), fact.quotes[0].text if fact.quotes else fact.text
-    return flat.find(one_line(quote)) % (len(flat) + 1)
+    flat = one_line(text)
+    return flat.find(_quote_of(fact)) % (len(flat) + 1)
+
+
+def _quote_of(fact: Fact) -> str:
+    return one_line(fact.quotes[0].text if fact.quotes else fact.text)
