@@ -622,6 +622,18 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
         (("We deploy on Fridays.", "Noted.", "no, on Mondays"), "Fridays. – no, on Mondays"),
         (("Wir nehmen Hetzner als Hoster.", "ok", "doch lieber IONOS"), "Hoster. – doch lieber IONOS"),
         (("Which queue?", "We should use RabbitMQ 3.13 for the job queue.", "I'd rather not."), ""),
+        (("The SMTP port is 578.", "Noted. Which host?", "oops, 587 i mean"), "578. – oops, 587 i mean"),
+        (("The SMTP port is 578.", "Noted.", "ne quatsch, 587"), "578. – ne quatsch, 587"),
+        (("The SMTP port is 578.", "Noted.", "587, not 578"), "578. – 587, not 578"),
+        (("Der Timeout für fiskaly ist 3 Sekunden.", "Ok.", "Ich meinte 5 Sekunden."), "3 Sekunden. – Ich"),
+        (("for pdf previews use pdfium", "Ok.", "hm i changed my mind. use mupdf"), "pdfium – hm i changed"),
+        (("für die pdfs nimm pdfium", "Ok.", "habs mir anders überlegt, nimm mupdf"), "pdfium – habs mir"),
+        (
+            ("The limit is 400 requests.", "400 it is.", "That's outdated, it's 700."),
+            "400 requests. – That's",
+        ),
+        (("was kostet das?", "Laut README 800 Euro im Monat.", "das ist veraltet, 1200"), "Monat. – das"),
+        (("release is thursday", "Ok.", "no wait, friday"), "release is thursday – no wait, friday"),
     ],
 )
 def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
@@ -686,6 +698,12 @@ def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
         "make it prettier",
         "no lets paint the launch pad red first",
         "actually, run the tests first",
+        "its not that i dislike 3 launches, but 2 would be easier",
+        "quatsch machen wir am 4 May genug",
+        "i meant to ask whether the 2 launch tests are green",
+        "oops, 2 tests are red now",
+        "I changed my mind about lunch",
+        "did I say I changed my mind? use the other launch branch",
     ],
 )
 def test_what_corrects_nothing_leaves_the_statement_alone(later: str) -> None:
@@ -1171,6 +1189,7 @@ def test_yesterday_is_counted_from_the_speakers_day() -> None:
 
 
 def test_hashtags_of_a_sentence_are_its_tags() -> None:
+    assert person("We never post names to #deploys or in the #ops-room channel.")[0].tags == ()
     assert person("I prefer tabs over spaces #style here #go/lint always, not #1 or a#b.")[0].tags == (
         "style",
         "go/lint",
@@ -1293,12 +1312,29 @@ def test_what_an_answer_says_was_set_up_is_kept_item_by_item_and_short_ones_with
 
 @pytest.mark.parametrize(
     "denial",
-    ["still looks the same", "no", "I undid that", "nope, same error", "immer noch rot", "toujours pareil"],
+    [
+        *("still looks the same", "no", "I undid that", "nope, same error"),
+        *("immer noch rot", "toujours pareil"),
+        *("its not", "nope thats not it", "wasnt it, i checked", "War's nicht, die Breite passt."),
+        *("nö das wars nicht", "an der breite liegts nicht", "its not the missing width"),
+    ],
 )
 def test_what_the_person_denies_next_is_not_kept(denial: str) -> None:
-    claim = "The layout broke because Grid requires a fixed width, so I set it to 640 pixels in `grid.css`."
+    claim = "The broken layout in `grid.css` is caused by the missing width of 640 pixels."
     assert texts(assistant(claim, ("person", "great")))
     assert assistant(claim, ("person", denial)) == []
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        *("its not that bad though", "its not the first time that happens", "ist es nicht schön"),
+        *("its not only the width", "das war nicht schwer zu finden", "the parent width is fine"),
+    ],
+)
+def test_a_remark_denies_nothing(remark: str) -> None:
+    claim = "The broken layout in `grid.css` is caused by the missing width of 640 pixels."
+    assert claim in texts(extract(talk(("assistant", claim), ("person", remark))))
 
 
 @pytest.mark.parametrize(
@@ -1319,6 +1355,27 @@ def test_pleasantries_questions_and_what_leans_on_nothing_are_no_facts(said: str
 def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
     said = "The import job reads the old feed. It fails on Mondays because the feed is empty then."
     assert texts(assistant(said, ("person", "ok"))) == [said]
+
+
+@pytest.mark.parametrize(
+    "before, answer, said, kept",
+    [
+        ("The index is too big.", "I moved it to ssd2.", "and it must be unique, because of the sync", 1),
+        ("The index is too big.", "Done.", "and it must be unique, because of the sync", 0),
+        ("What about it?", "Two reports import kasse_legacy.", "Das bleibt bis Mai, dann fliegt es raus.", 1),
+        ("The logs go to loki.", "Added.", "that one needs the header X-Scope-OrgID: media", 0),
+        ("die zweite sollten wir übrigens löschen", "Welche meinst du?", "die tabelle readings_old", 0),
+        ("Fine.", "The mock closes after 100 requests.", "ah ok that makes sense, bump it to 1000", 1),
+        ("Fine.", "The mock closes after 100 requests.", "It is important that Alice reviews it.", None),
+        ("Fine.", "The mock closes after 100 requests.", "it's 12 degrees in Kiel", None),
+    ],
+)
+def test_what_leans_on_the_turn_before_comes_with_it(
+    before: str, answer: str, said: str, kept: int | None
+) -> None:
+    found = texts(extract(talk(("person", before), ("assistant", answer), ("person", said))))
+    text = said if kept is None else f"{(before, answer)[kept]} – {said}"
+    assert text in found and said not in set(found) - {text}
 
 
 # -- the last value ------------------------------------------------------------------------------------

@@ -40,6 +40,14 @@ RULES = (
     "本番のサーバーには触らないで",
     "コメントは英語でお願い",
     "いつも敬語で答えてください。",
+    "answer me in german, code comments in english",
+    "Code comments in English.",
+    "deutsch bitte, aber code und commits englisch",
+    "antworte mir auf deutsch",
+    "Please run ruff and mypy before every commit.",
+    "ask marta before changing any invoice text",
+    "frag mich bevor du pushst",
+    "never deploy on friday, I'll be offline then anyway",
 )
 OTHERS = (
     "it never worked on my machine",
@@ -73,6 +81,17 @@ OTHERS = (
     "remember to push before you leave",
     "403 Forbidden: csrf token mismatch",
     "ok",
+    "write this comment in german",
+    "the error messages are in german",
+    "answer the german customer first",
+    "the linter runs before every commit",
+    "bei jedem commit schlägt der hook fehl",
+    "add a comment for each parameter",
+    "ask him before lunch",
+    "On Sunday I'll run the migration by hand, don't touch the prod database until then.",
+    "on sunday ill run the migration by hand, so dont deploy",
+    "am sonntag mach ich die migration von hand, bitte nicht deployen",
+    "Das Deployment mache ich diesmal selbst, sonst läuft das immer über die Pipeline.",
 )
 
 

@@ -477,7 +477,9 @@ def score(sentence: Sentence, context: Context) -> Score:
         return RULE_SCORE
     if context.person and _introduces(sentence.text):
         return INTRODUCTION
-    if not is_statement(sentence, context.person):
+    if not is_statement(sentence, context.person) or (
+        context.person and _replies_by("rules out", sentence.text)
+    ):
         return NO_SCORE
     if context.person and _replies_by("tells", sentence.text):
         return TOLD
@@ -620,6 +622,7 @@ _ASKS_NOTHING = late(
     r"|\b(?:want me to|would you like|(?:shall|should|may|can) i|what(?:'s| is| now| else)?(?: next)?\?"
     r"|anything|what do you think|(?:continue|now) or|or not\?|how do(?:es)? (?:it|th\w+) (?:look|sound|feel)"
     r"|(?:soll|darf|kann) ich|sonst noch|möchtest|(?:dois|puis)-je|tu veux que|autre chose|algo más|ayudarte"
+    r"|(?:which(?: \w+)?|what) do you mean|(?:welche\w*|was)(?: \w+)? meinst du"
     r"|quieres que|mais alguma|quer que|altro\b|vuoi che)|手伝",
     re.IGNORECASE,
 )
@@ -705,6 +708,7 @@ def _answer_score(question: str, text: str) -> Score | None:
     words, rest = _length(text), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
     says = any(map(str.isalnum, rest)) and not _ANSWERS_NOTHING.search(text) and not only_secrets(text)
     back = _replies_by("takes back", text) or _replies_by("denies", text)
+    back = back and not _replies_by("outdates", text)
     if not question or words > _LONGEST_ANSWER or not says or back:
         return None
     if redaction.tells_secret(text) or _is_pasted(text):
@@ -773,7 +777,7 @@ _SHORT_ITEM, _LONG_LEAD = 4, 10
 _REFERS = late(
     r"(?:it|its|it's|this|that|that's|these|those|they|them|their|he|she|his|her|both|so|but|because|otherwise"
     r"|then|er|sie|ihre?|seine?|ils?(?! (?:faut|y a))|elles?|leurs?"
-    r"|therefore|hence|"
+    r"|therefore|hence|everything else|(?:all )?the (?:rest|others?)|alles andere|der rest|die anderen|"
     r"which|unless|until|except|however|instead)\b",
     re.IGNORECASE,
 )
@@ -812,7 +816,12 @@ _NUMBERED = late(
 """A noun with its number, and a verb: "room 12 costs"."""
 _CHANGE_WORDS = terms("back set planned make lets again")
 """Words about a change of a value that do not say what the value is of."""
-_HASHTAG = late(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
+_HASHTAG = late(
+    r"\b(?:to|in|into|on|at|from|via|the|our|and|or|see|issue|auf|im|den|dem|der|nach|an|bei|und|oder|siehe|dans|sur|à|en|a)"
+    r" #[\w/-]+|(?<![\w&/])#([A-Za-z][\w/-]*)",
+    re.IGNORECASE,
+)
+"""A tag; none behind a preposition, which makes it a channel or the like."""
 
 
 def extract(turns: Iterable[Turn], *, likely: float | None = None) -> list[Candidate]:
@@ -861,8 +870,9 @@ class Extraction:
         self._count = 0
         self._person_turn = 0
         """The number of the person's latest turn."""
-        self._question = ""
-        """What the assistant's latest turn ends with, until the person has answered."""
+        self._question = self._value = self._last_said = ""
+        """What the assistant's latest turn ends with, until the person has answered; its last sentence
+        with a value, if it has one; and what the person's latest turn ends with."""
 
     def add(self, turn: Turn) -> None:
         """Add a turn, in the order of the conversation."""
@@ -871,10 +881,12 @@ class Extraction:
         if turn.role == "tool":
             return
         if turn.role == "person":
-            if _replies_by("takes back", turn.text):
+            if _replies_by("takes back", turn.text) and not _replies_by("rechooses", turn.text):
                 self._drop(range(self._person_turn, self._person_turn + 1))
+            since = range(self._person_turn + 1, self._turns)
             if _replies_by("denies", turn.text):
-                self._drop(range(self._person_turn + 1, self._turns))
+                self._drop(since)
+            self._drop_guess("refutes", turn.text, since, "assistant")
             self._drop_guess("concedes", turn.text, range(self._turns))
             corrected = self._find_corrected(turn.text)
             self._person_turn = self._turns
@@ -907,8 +919,13 @@ class Extraction:
     def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
         said, echo = sentences(typed[1] if typed else turn.text), grounding.words_only(turn.echo)
-        if not context.person:
+        before = self._last_said
+        if context.person:
+            self._last_said = _question_in(said)
+        else:
             self._question = _question_in(said)
+            values = (one.text for one in reversed(said) if _has_value(one.text))
+            self._value = next((text for text in values if len(text) <= _LONGEST_QUESTION), self._question)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
         if not context.person and _replies_by("admits", turn.text):
@@ -919,12 +936,16 @@ class Extraction:
             context = replace(context, confirmed=context.confirmed or bool(refuted))
         self._sentence_counts[turn.role] += len(said)
         answer, rules = _without_rules(turn, said) if context.person else (turn, [])
-        if context.person and not typed and (least := _answer_score(self._question, answer.text)):
+        leans = context.person and bool(said) and _replies_by("points back", said[0].text)
+        about = self._value if leans and _replies_by("outdates", turn.text) else self._question
+        if context.person and not typed and (least := _answer_score(about, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
-            limited = least is LIMIT
-            self._insert(_answer(self._question, found, answer, self._zone, limited), (number, 0))
+            self._insert(_answer(about, found, answer, self._zone, least is LIMIT or leans), (number, 0))
             said = rules
+        elif leans and not self._given_threshold:
+            lines = [line for line in (about, before) if line and not _passes(line)]
+            said = [*(replace(said[0], text=f"{line} –", quote="", index=-1) for line in lines[:1]), *said]
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
                 continue
@@ -956,8 +977,8 @@ class Extraction:
             if about is None or len(about & self._candidates[key].terms) > 1:
                 self._pop(key)
 
-    def _drop_guess(self, how: str, text: str, turns: range) -> bool:
-        """Drop what a person in these turns took for the cause, if the text denies just that. Whether it
+    def _drop_guess(self, how: str, text: str, turns: range, who: str = "person") -> bool:
+        """Drop what a speaker in these turns took for the cause, if the text denies just that. Whether it
         does."""
         denied = None if text.endswith(_ASKS) else _replies()[how].match(text)
         about = terms(denied["what"] if denied else "")
@@ -965,7 +986,7 @@ class Extraction:
             key
             for key, found in self._candidates.items()
             if found.order[0] in turns
-            and (found.candidate.who, found.candidate.kind) == ("person", "world")
+            and (found.candidate.who, found.candidate.kind) == (who, "world")
             and (blamed := _replies()["blames"].match(found.candidate.text))
             and about
             and about <= terms(blamed["cause"])
@@ -980,21 +1001,25 @@ class Extraction:
         If the agent has asked something, a bare "no, …" answers that."""
         corrects = _replies_by("corrects", text)
         overrules = _replies()["overrules"].match(text) if not self._question.endswith(_ASKS) else None
-        another = not self._question and _replies_by("picks another", text)
+        picks = _replies_by("picks another", text) and not self._question
+        another = picks or _replies_by("rechooses", text) or _replies_by("asks which", self._question)
         if not (corrects or overrules or another) or text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
             return 0
         said = terms(text)
         rest = "" if corrects or not overrules else text[overrules.end() :]
         named = terms(re.split(r"[,.;:]", rest)[0])
         gives_value = _length(rest) <= _LONGEST_VALUE
+        outdates, numbers = _replies_by("outdates", text), {*re.findall(r"\d+", self._value)}
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
             if found.candidate.who != "person":
                 continue
             shared, near = len(said & found.terms), found.order[0] == self._person_turn
+            if outdates and numbers and numbers.isdisjoint(found.terms):
+                near = False  # it is what the agent has said that is outdated
             values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
             if near and (another or values or (corrects and shared) or (named and named <= found.terms)):
                 return key
-            if corrects and shared > 1:
+            if corrects and shared > 1 and not outdates:
                 return key
         return 0
 
@@ -1122,14 +1147,19 @@ def _useful_lead(sentence: Sentence) -> str:
     fits = 0 < len(last.split()) <= _LONG_LEAD and not _EMPTY_LEAD.search(last)
     if last and _REJECTING_LEAD.search(last):
         return last  # without it the items say the opposite
-    passes = (cue.pattern.search(last.lower()) for cue in worth_cues().values() if cue.group == MOMENTARY)
-    return last if fits and not any(passes) else ""
+    return last if fits and not _passes(last) else ""
+
+
+def _passes(text: str) -> bool:
+    """Whether a sentence has a cue of what only matters at the moment."""
+    cues = (cue.pattern for cue in worth_cues().values() if cue.group == MOMENTARY)
+    return any(pattern.search(text.lower()) for pattern in cues)
 
 
 def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iterator[_Passage]:
     """The sentences worth keeping, each with its neighbours that belong to it."""
     said = list(said)
-    scores = [score(sentence, context) for sentence in said]
+    scores = [score(sentence, context) if sentence.quote else NO_SCORE for sentence in said]
     for n, (one, other) in enumerate(pairwise(said), start=1):
         if context.person and one.block == other.block and _corrects_value(one, other):
             scores[n] = max(CORRECTION, scores[n], key=lambda found: found.value)
@@ -1145,7 +1175,8 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         ):
             start -= 1
         corrects = _replies_by("amends", said[start].text)
-        leans = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
+        refers = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
+        leans = refers or _replies_by("points back", said[start].text)
         before = start - 1
         about_them = before >= free and _ABOUT_THEM.match(said[start].text)
         if corrects or leans or (about_them and _NAMES_SEVERAL.search(said[before].text)):
@@ -1210,7 +1241,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
     text, quote = _useful_lead(sentences[0]), ""
     for said in sentences:
         unspaced = text.endswith(("。", "！", "？"))
-        joint = "" if not text or unspaced else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
+        joint = "" if not text or unspaced else " " if text.endswith((".", "!", "?", "…", ":", "–")) else "; "
         text += joint + (said.with_speaker if context.person and not text else said.text)
         quote += (f" {said.marker} " if said.marker and quote else " " if quote else "") + said.quote
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
@@ -1220,7 +1251,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         who="person" if context.person else "assistant",
         when=_when([said.text for said in sentences], text, at.date()) if at else None,
         entities=names(text),
-        tags=tuple(dict.fromkeys(_HASHTAG.findall(text))),
+        tags=tuple(dict.fromkeys(filter(None, _HASHTAG.findall(text)))),
         quote=quote,
         turn=turn.id,
         at=turn.at,
