@@ -20,7 +20,7 @@ from ua_memory.retain import extract_by_model
 from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind, one_line
 from ua_memory.text import foreign_dates, grounding, redaction
-from ua_memory.text.calendar import A_MONTH, WEEKDAYS
+from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, SHORT_WEEKDAYS, WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import ABBREVIATIONS, LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
 from ua_memory.text.noise import command
@@ -126,7 +126,7 @@ _SENTENCE_END = late(r"[.!?。！？…][\"'”’)\]*_`]*$")
 _FENCE = late(r"\s*(`{3,}|~{3,})")
 _HEADING = late(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
 _ITEM = late(r"(\s*)(?:[-*+•◦]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?:[✅✓✔☑❌✗☐➜→]\ufe0f?\s+)?")
-_CHECKED_ITEM = late(r"\s*[✅✓✔☑❌✗☐]\ufe0f?\s+")
+_CHECKED_ITEM = late(r"\s*(?:[✅✓✔☑❌✗☐]\ufe0f?|\[[ xX]\])\s+")
 _NOT_PROSE = late(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>])")
 """Tables, quotations, rules, drawings, shell prompts, markup: not the speaker's own words."""
 _DUMP = late(
@@ -173,7 +173,7 @@ CUT_OFF = late(
 """No statement ends in such a word."""
 _SPEAKER_LABEL = late(
     r"[*_]*((?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}):[*_]* "
-    r"(?=\S)(I\b)?"
+    r"(?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?"
 )
 _SALUTATION = late(
     r"(?:dear|hi|hello|liebe[rs]?|hallo|sehr geehrte[rs]?|ch[eè]re?s?|bonjour|querid[oa]s?|estimad[oa]s?"
@@ -181,6 +181,9 @@ _SALUTATION = late(
     re.IGNORECASE,
 )
 """The first line of a letter."""
+_FIELD = late(r"([A-ZÀ-Þ][^:.!?\n]{1,40}?) ?: *(?=\S)")
+"""A label and its value, as in a form."""
+_CONTACT = late(r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|[\w.+-]+@[\w-]+\.\w+)")
 _WRAPPED_LINE = 60
 """A line of so many characters without an end continues in the next one, as editors wrap text."""
 
@@ -196,7 +199,7 @@ def sentences(text: str) -> list[Sentence]:
         text = text[:LONGEST_TURN_END] + "\n\n" + text[-LONGEST_TURN_END:]
     found: list[Sentence] = []
     speakers, speaker = _speakers(text), ""
-    apart = speakers.total() != 2 and len(speakers) == speakers.total()  # as the labels of a form are
+    apart = len(speakers) < 2 or max(speakers.values()) < 2  # as the labels of a form are
     for number, block in enumerate(_blocks(text)):
         label = _label(block.text)
         if label or apart or block.text.endswith(":"):
@@ -223,11 +226,11 @@ def _label(line: str) -> re.Match[str] | None:
 
 
 def _speakers(text: str) -> Counter[str]:
-    """The speakers of a text, and the number of their labels; none unless one label is no English word, or
-    its speaker says "I"."""
+    """The speakers of a text, and the number of their labels, of which one before "I" counts as two; none
+    unless one label is no English word, or its speaker says "I"."""
     labels = [label for label in map(_label, text.splitlines()) if label]
     certain = any(label[2] or not in_lexicon(label[1].split()[0]) for label in labels)
-    return Counter(label[1] for label in labels if certain)
+    return Counter(label[1] for label in labels if certain for _ in range(2 if label[2] else 1))
 
 
 def without_markup(text: str) -> str:
@@ -325,6 +328,8 @@ def _line_kind(line: str) -> str:
 def _continues(block: _Block, line: str) -> bool:
     """Whether a line continues the one above, as a wrapped line does."""
     if _SPEAKER_LABEL.match(line) or _SALUTATION.fullmatch(block.text.strip()):
+        return False
+    if any(form.match(line) and form.match(block.text) for form in (_FIELD, _CONTACT)):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
     if above.endswith((":", ".", "!", "?")) and not _abbreviations()["before_names"].search(above):
@@ -1371,32 +1376,34 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
         return ExtractedChunk(tuple(_tag(_to_fact(whole, each, each), brief) for each in pieces(chunk.text)))
     parts = list(text_parts(chunk.above + chunk.text, brief.at, chunk.form))
     said = [one for one in parts if one.role == "person"]
-    listed = [fact for one in said for fact in _entries(one)]
+    heads = [one_line(one.head) for one in said if one.text.startswith(one.head)]
+    listed = list(_outside(heads, (fact for one in said for fact in _entries(one))))
+    covered = [*heads, *map(_quote_of, listed)]
     scored = [
         *_worthy_facts(said),
         *(fact for one in said for fact in (*_list_facts(one), *_attendance(one))),
         *_answers_in_chat(parts),
     ]
-    scored = [*listed, *_outside(listed, scored)]
-    known = {name for one in said for sentence in sentences(one.text) for name in names(sentence.text)}
+    scored = [*listed, *_outside(covered, scored)]
+    told = (sentence.text for one in said for sentence in sentences(one.text))
+    known = {name for text in told if len(text.split()) > 2 for name in names(text)}
     known |= {name for fact in scored for name in fact.entities}
-    specific = list(_outside(listed, (fact for one in said for fact in _specific_facts(one, known))))
+    specific = list(_outside(covered, (fact for one in said for fact in _specific_facts(one, known))))
     tasks = [fact for fact in specific if _is_task(fact.text, known)]
     every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
     found = sorted(
-        [*_outside(listed, _short_text(said, every))] or every, key=lambda fact: _position(chunk.text, fact)
+        [*_outside(covered, _short_text(said, every))] or every, key=lambda fact: _position(chunk.text, fact)
     )
     distinct = (_with_first_names(fact, known) for fact in _without_repetitions(found))
     return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
 
 
-def _outside(listed: Sequence[Fact], found: Iterable[Fact]) -> Iterator[Fact]:
-    """The facts that are no part of the lists, and have no two of their lines."""
-    lines = [_quote_of(fact) for fact in listed]
+def _outside(lines: Sequence[str], found: Iterable[Fact]) -> Iterator[Fact]:
+    """The facts that are no part of these lines of lists and headers, and have no two of them."""
     whole = " ".join(lines)
     for fact in found:
         quote = _quote_of(fact)
-        if quote not in whole and sum(line in quote for line in lines) < 2:
+        if quote not in whole and sum(line in quote for line in lines if line) < 2:
             yield fact
 
 
@@ -1458,9 +1465,6 @@ _ON_DAY = late(
     r"(?:(?:mo|di|mi|do|fr|s[ao]|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom)\.?,? (?=\d))?",
     re.IGNORECASE,
 )
-_FIELD = late(r"([A-ZÀ-Þ][^:.!?\n]{1,40}?) ?: *(?=\S)")
-"""A label and its value, as in a form."""
-_CONTACT = late(r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|[\w.+-]+@[\w-]+\.\w+)")
 _OF_PERSON = late(
     r"(?:vor|nach|(?:first|last|full) )?name|patient(?:in)?|(?:pré)?nom|nombre|(?:cog)?nome|paziente",
     re.IGNORECASE,
@@ -1488,17 +1492,22 @@ def _entries(part: TextPart) -> Iterator[Fact]:
                 text = "; ".join(texts)
                 yield _to_fact(part, f"{title} {text}", quote, f"{known} {text}")
             continue
-        about = title
-        for text, quote in zip(texts, quotes, strict=True):
-            label, _, value = text.partition(":")
-            named = f"{known} {about if about.endswith('–') else ''} {text}"
-            yield _to_fact(part, f"{about} {text}".strip(), quote, named, _dated(text))
-            if kind == "field":
-                owner = _OF_PERSON.fullmatch(label.strip())
-                about = (
-                    f"{about if about.endswith('–') else ''} {value.strip()} –".strip() if owner else about
-                )
-                about = about if about.endswith("–") else ""
+        leads = _field_leads(title, texts) if kind == "field" else [title] * len(texts)
+        for lead, text, quote in zip(leads, texts, quotes, strict=True):
+            named = f"{known} {'' if lead == title else f'with {lead}'} {text}"
+            yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text))
+
+
+def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
+    """What stands before each field of a form: its title before the first one, then the person's name."""
+    owner = ""
+    for field in fields:
+        yield f"{owner} –" if owner else title
+        label, _, value = field.partition(":")
+        title, owner = (
+            "",
+            f"{owner} {value.strip()}".strip() if _OF_PERSON.fullmatch(label.strip()) else owner,
+        )
 
 
 def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
@@ -1511,13 +1520,15 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     for kind, run in groupby(kinds):
         first, at = at, at + len(list(run))
         lines, above = found[first:at], found[first - 1] if first else None
-        count = labels if kind == "field" else len(lines)
+        told = kind == "field" and re.search(r": .*[\d,].*[^.!?]$", lines[0].text)
+        count = max(labels, 3 * bool(told)) if kind == "field" else len(lines)
         distinct = kind != "field" or len({line.text.partition(":")[0] for line in lines}) == len(lines)
         if not kind or count < _FEWEST_ENTRIES[kind] or not distinct:
             continue
-        title = one_line(above.text) if above and not kinds[first - 1] and not above.marker else ""
+        titled = above and not kinds[first - 1] and len(lines) >= _FEWEST_ENTRIES[kind]
+        title = one_line(above.text) if above and titled else ""
         alone = above and above.apart and len(title.split()) <= _LONGEST_TITLE
-        if not title.endswith(":") and (not alone or re.search(r"\W$", title)):
+        if not title.endswith(":") and (not alone or re.search(r"[.!?,;…]$|\b(?:19|20)\d\d$", title)):
             title = lines[0].heading
         yield kind, f"{without_markup(title).rstrip(' :')}:" if title else "", lines
 
@@ -1528,7 +1539,8 @@ def _entry_kinds(found: Sequence[_Block]) -> Iterator[str]:
     for block in found:
         text = one_line(block.text)
         short = len(text.split()) <= _LONGEST_ENTRY and (block.marker or not re.search("[.!?:]$", text))
-        is_field = not block.marker and _FIELD.match(text) and len(list(_spans(text))) == 1
+        is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
+        is_field = is_field and len(list(_spans(text))) == 1
         if short and _dated(text):
             kind = "dated"
         elif is_field and kind == "field":
@@ -1566,7 +1578,7 @@ def _dated(line: str) -> str:
     line = _ON_DAY.sub("", line)
     start = " ".join(line.split()[:4])
     word = _NEXT_WORD.match(start)
-    named = word and (foreign_dates.is_name(word[1]) or re.fullmatch(A_MONTH, word[1], re.IGNORECASE))
+    named = word and (foreign_dates.is_name(word[1]) or word[1].lower() in {*ALL_MONTHS, *SHORT_WEEKDAYS})
     if not (named or start[:1].isdigit()) or not any(map(str.isdigit, start)):
         return ""
     ways = (lead for lead in ("", "am ") if extract_by_model.when_in_text(lead + start, _ANY_DAY))

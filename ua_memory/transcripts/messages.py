@@ -232,6 +232,7 @@ _LETTER = (  # the line with the day on which a letter was written
         r"|[^\W\d_]{3,12}\.? \d{1,2}(?:st|nd|rd|th)?,? )(?:19|20)\d\d)\s*$"
     ),
     re.compile(r"(?:[A-ZÀ-Þ]\w+, (?:den )?)?(?P<date>\d\d?\.\d\d?\.(?:19|20)\d\d)\s*$"),
+    re.compile(r"(?:Date|Datum|Data|Fecha) ?: *(?P<date>.{0,30}\b(?:19|20)\d\d\b.{0,30})$"),
 )
 _LETTERHEAD = 16
 """Lines of a letter among which is its date."""
@@ -349,7 +350,7 @@ def text_form(text: str) -> TextForm:
         form.match(line)
         for above, line, below in zip(top, top[1:], top[2:], strict=False)
         for form in _LETTER
-        if not (above and below)
+        if not (above and below) or ":" in line
     )
     return TextForm(stamps=_name_labels(lines) or (_LETTER if dated else ()))
 
@@ -417,7 +418,8 @@ def stamped_part(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) 
     if "date" in has or "mail" in has:
         at = _mail_day(has["date"], before.at) if "date" in has else before.at
         name = name if "mail" in has else before.speaker
-        text = "" if _MAIL_FIELD.match(line) else line if "mail" not in has else "\n"
+        field = _MAIL_FIELD.match(line) and forms is not _LETTER
+        text = "" if field else line if "mail" not in has else "\n"
         return replace(before, role="person", at=at, speaker=name, text=text, head=head)
     role: Role | None = "person" if has.get("name") or "name" not in has else None
     said = line[found.end() :].lstrip() or "\n"
