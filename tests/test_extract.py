@@ -390,6 +390,26 @@ def test_lists_and_forms_are_kept_with_their_titles(text: str, kept: list[str]) 
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
+        ("»Ich wohne am See«, sagte der Fuchs, »und habe drei Kinder.« \"Mein Bau ist groß\", rief der Dachs."
+            " \"Er hat 5 Türen.\" Am 3. Mai kam der Hase nach Kiel.",
+            ["\"Er hat 5 Türen.\"", "Am 3. Mai kam der Hase nach Kiel."]),
+        ("“I was born in Kiel,” said Harry. “I hate fish,” the bear said.\n\n« J'habite à Lyon », dit Leo."
+            "\n\n“My mother lives in Bonn.”\n\nWe read this chapter on 3 May.",
+            ["We read this chapter on 3 May."]),
+        ("\"I live in Kiel,\" I said. \"I have two kids,\" I said. \"I eat no fish,\" I told the doctor.",
+            ["\"I live in Kiel,\" I said.", "\"I have two kids,\" I said.",
+             "\"I eat no fish,\" I told the doctor."]),
+        ("Mom called. \"I am moving to Kiel in May,\" she said. \"I sold it for 300 euros,\" she said. Fine.",
+            ["\"I am moving to Kiel in May,\" she said.", "\"I sold it for 300 euros,\" she said."]),
+    ],
+)  # fmt: skip
+def test_what_creatures_of_a_tale_say_is_not_its_reader_s_life(text: str, kept: list[str]) -> None:
+    assert [fact.text for fact in _facts_of(text)] == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
         ("Termine: 3.12. Röntgen, 10.12. Kontrolle bei Dr. Lang, Station 4.",
             {"Termine: 3.12. Röntgen": "2026-12-03",
              "Termine: 10.12. Kontrolle bei Dr. Lang, Station 4": "2026-12-10"}),

@@ -122,7 +122,7 @@ LONGEST_TURN_END = 100_000
 _LONGEST_SENTENCE = 2_000
 """Most characters of a sentence; longer ones are skipped."""
 
-_SENTENCE_END = late(r"[.!?。！？…][\"'”’)\]*_`]*$")
+_SENTENCE_END = late(r"[.!?。！？…][\"'”“’»«)\]*_`]*$")
 _FENCE = late(r"\s*(`{3,}|~{3,})")
 _HEADING = late(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
 _ITEM = late(r"(\s*)(?:[-*+•◦]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?:[✅✓✔☑❌✗☐➜→]\ufe0f?\s+)?")
@@ -143,7 +143,7 @@ _ITALIC = late(
     r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])|(?<![\w_])_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?![\w_])"
 )
 _CODE = late(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
-_BETWEEN_SENTENCES = late(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
+_BETWEEN_SENTENCES = late(r"(?<=[.!?…])(?:[\"'”“’»«)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
 _NEXT_WORD, _ORDINAL = late(r"[\"'„“«(]*([^\W\d_]+)"), late(r"(?<![\w.,:/-])\d{1,2}\.$")
 _NO_END = late(
     r"(?:(?<!\bi )\bam|\b(?:im|den|dem|der|vom|zum|bis|ab)) \d{1,2}\.$"
@@ -1368,14 +1368,17 @@ _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
 def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     """The facts of a chunk, extracted without a model."""
-    whole = TextPart("person", brief.at)
+    one_part = TextPart("person", brief.at)
     if brief.mode == "chunks":
         text = chunk.text.strip()
-        return ExtractedChunk((replace(_tag(_to_fact(whole, text, text), brief), entities=()),))
+        return ExtractedChunk((replace(_tag(_to_fact(one_part, text, text), brief), entities=()),))
     if brief.mode == "verbatim":
-        return ExtractedChunk(tuple(_tag(_to_fact(whole, each, each), brief) for each in pieces(chunk.text)))
+        return ExtractedChunk(
+            tuple(_tag(_to_fact(one_part, each, each), brief) for each in pieces(chunk.text))
+        )
     parts = list(text_parts(chunk.above + chunk.text, brief.at, chunk.form))
-    said = [one for one in parts if one.role == "person"]
+    whole = [one for one in parts if one.role == "person"]
+    said = [replace(one, text=_without_tales(one.text)) for one in whole]
     heads = [one_line(one.head) for one in said if one.text.startswith(one.head)]
     listed = list(_outside(heads, (fact for one in said for fact in _entries(one))))
     covered = [*heads, *map(_quote_of, listed)]
@@ -1392,10 +1395,21 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     tasks = [fact for fact in specific if _is_task(fact.text, known)]
     every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
     found = sorted(
-        [*_outside(covered, _short_text(said, every))] or every, key=lambda fact: _position(chunk.text, fact)
+        [*_outside(covered, _short_text(whole, every))] or every, key=lambda fact: _position(chunk.text, fact)
     )
     distinct = (_with_first_names(fact, known) for fact in _without_repetitions(found))
     return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
+
+
+def _without_tales(text: str) -> str:
+    """A text without what the creatures or people of a tale say of themselves."""
+    creature, anybody = _replies()["creature says"], _replies()["somebody says"]
+    if len(creature.findall(text)) < 2 and len(anybody.findall(text)) < 3:
+        return text
+    for one in sentences(text):
+        if (anybody.search(one.quote) or one.quote[0] in '"„“”»«') and _replies_by("of oneself", one.quote):
+            text = re.sub(r"\s+".join(map(re.escape, one.quote.split())) + "[ \t]*", "", text)
+    return text
 
 
 def _outside(lines: Sequence[str], found: Iterable[Fact]) -> Iterator[Fact]:
