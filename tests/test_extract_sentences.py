@@ -117,6 +117,13 @@ def test_a_list_knows_what_introduces_it() -> None:
         ("Kundennummer 4471902 bei Vattenfall, mit 250 Mbit.", ("Vattenfall",)),
         ("Er zahlt drei Monatsmieten, eine hohe Kaution und liegt im Soll bei Vonovia.", ("Vonovia",)),
         ("We owe 8.1% Swiss VAT 8.1% to Bern.", ("Swiss VAT", "Bern")),
+        (
+            "Ich bin am See, Kalium 4,1, Torasemid 10 mg, Dr. Meyer 030 44556.",
+            ("Kalium", "Torasemid", "Meyer"),
+        ),
+        ("Die Behandlung kostet 5 Euro pro Kind.", ()),
+        ("I am Helen, at 9 am Tom met Samsung in Room 101.", ("Helen", "Tom", "Samsung", "Room 101")),
+        ("Er studiert an der Universität Wien.", ("Universität Wien",)),
         ("We met Bob AGAIN, BEFORE the ALS course.", ("Bob", "ALS")),
     ],
 )

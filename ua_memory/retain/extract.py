@@ -1508,7 +1508,8 @@ def _entries(part: TextPart) -> Iterator[Fact]:
             continue
         leads = _field_leads(title, texts) if kind == "field" else [title] * len(texts)
         for lead, text, quote in zip(leads, texts, quotes, strict=True):
-            named = f"{known} {'' if lead == title else f'with {lead}'} {text}"
+            told = text.partition(":")[2] if kind == "field" else text
+            named = f"{known} {'' if lead == title else f'with {lead}'} with {told}"
             yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text))
 
 

@@ -34,14 +34,15 @@ _ROLE = (
 _CAPITALISED_RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     rf"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|{_CAPITALISED}|[A-Z]{{2,}}\d*)"
-    r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%]|\.\d)))*"
+    r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*"
+    r"|(?!0\d)\d+(?:\.\d+)*(?![\w%]|[.,]\d| (?:[mµk]?g|m?l|cm|\d))))*"
 )
-_SENTENCE_START = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
+_SENTENCE_START = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘'„«»]|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
-_TITLE = late(r"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Hr|Fr|M|Mme|Mlle|Sr|Sra|Srta|Dott|Sig)\.$")
+_TITLE = late(r"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Hr|Fr|St|M|Mme|Mlle|Sr|Sra|Srta|Dott|Sig)\.$")
 """An abbreviated title, whose stop ends no sentence."""
 _COMMON_NOUN = late(
     r"\w+n(?:umme)?r|(?:[A-Z]\w*)?(?:[Aa]rzt|[Ää]rztin|[Aa]nw[aä]lt(?:in)?)|(?:Ex-?)?[Ff]reund(?:in)?"
@@ -49,9 +50,12 @@ _COMMON_NOUN = late(
     r"|Tochter|Vater|Mutter|Hund|Katze|Kater"
 )
 """A German noun before a name or number: "Freundin Ines", "Kundennummer 12"."""
+_ABSTRACT_NOUN = late(r"(?!Samsung|Hartung|Hornung)\w{4,}(?:ung|[hk]eit|schaft)(?:en)?|\w{3,}tät")
+"""A German noun that is no name alone; "Universität Wien" is one."""
 _OF_NOUNS = (
-    r"(?i:d(?:er|ie|as|en|em)|zu[mr]|beim|vom|ins|im|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?"
-    r"|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|mehrere|viele)"
+    r"(?:(?<![Ii\d] )(?<!\d)[Aa]m|pro|(?i:d(?:er|ie|as|en|em)|zu[mr]|beim|vom|ins|im"
+    r"|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?"
+    r"|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|mehrere|viele))"
 )
 _GERMAN_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
 _GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} (?:[a-zäöüß]{{3,}}e[mnrs]? )?$")
@@ -127,6 +131,8 @@ def _trim_name(words: list[str]) -> str:
         words = words[:-1]
     while words and (words[0] in NO_NAMES or _COMMON_NOUN.fullmatch(words[0])):
         words = words[1:]
+    if len(words) == 1 and _ABSTRACT_NOUN.fullmatch(words[0]):
+        return ""
     name = re.sub(r"['’]s?$", "", " ".join(words))
     return name if len(name) > 1 and not name[0].isdigit() else ""
 
