@@ -157,6 +157,8 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("Das Update auf den 2.1. Kernel ist fertig", None),
         ("Version von 2.11. bis 2.12. läuft auf dem Server", None),
         ("Artikel 5.3. und 5.4. gelten", None), ("Artikel 5.3. bis 5.4. gelten", None),
+        ("Im Januar 2027 ziehen wir um.", "2027-01"), ("Il a déménagé en mai 2025", "2025-05"),
+        ("Im März waren es 2026 Euro.", None),
         ("Urlaub vom 28.12. bis 5.1.2027", "2026-12-28/2027-01-05"), ("Mo 7.12. Kontrolle", "2026-12-07"),
         ("Ihr Geburtsdatum: 3.4.1948", "1948-04-03"), ("Version 3.12.2024.1 läuft.", None),
         ("Frau Hartmann, geb. 3.4.1948, kam am 5.11.2026 zu uns.", "2026-11-05"),

@@ -1544,7 +1544,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
         title = one_line(above.text) if above and titled else ""
         alone = above and above.apart and len(title.split()) <= _LONGEST_TITLE
         if not title.endswith(":") and (not alone or re.search(r"[.!?,;…]$|\b(?:19|20)\d\d$", title)):
-            title = lines[0].heading
+            title = lines[0].heading if not above or above.heading != lines[0].heading else ""
         yield kind, f"{without_markup(title).rstrip(' :')}:" if title else "", lines
 
 

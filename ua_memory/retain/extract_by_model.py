@@ -268,7 +268,10 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
     meant), else by words such as `nächste Woche` and `ayer`."""
     yield from (short := list(_short_dates(text, said)))
     dated = foreign_dates.days_of_months(text)
-    code = None if dated or short or _LASTING.search(text) else foreign_dates.language(text)
+    months = [] if dated or short else foreign_dates.months_of_years(text)
+    for start in (date(year, month, 1) for year, month in months):
+        yield start, (start + timedelta(days=31)).replace(day=1)
+    code = None if dated or short or months or _LASTING.search(text) else foreign_dates.language(text)
     english = " ".join(word for word, _, _ in foreign_dates.translated(text, code)) if code else ""
     for part in filter(_RELATIVE.search, english.split(",")):
         yield from _periods_in_english(part, said)

@@ -135,6 +135,15 @@ def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
     return found
 
 
+_MONTH_OF_YEAR = late(r"([^\W\d_]{3,12})\.?\s+(?:del?\s+)?((?:19|20)\d\d)(?![\w.-])")
+
+
+def months_of_years(text: str) -> list[tuple[int, int]]:
+    """(year, month) of the months that a statement names with their years: `im Januar 2027`."""
+    found = _MONTH_OF_YEAR.findall(text)
+    return [(int(year), number) for name, year in found if (number := _months().get(name.casefold()))]
+
+
 # -- chinese -----------------------------------------------------------------------------------------------
 # Chinese and Japanese date words. The scripts have no spaces, so the words are found by pattern.
 
