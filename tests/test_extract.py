@@ -660,6 +660,14 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
         ),
         (("was kostet das?", "Laut README 800 Euro im Monat.", "das ist veraltet, 1200"), "Monat. – das"),
         (("release is thursday", "Ok.", "no wait, friday"), "release is thursday – no wait, friday"),
+        (("Partners have 3000.", "Set.", "sorry, 6000, they renegotiated"), "Partners have 3000. – sorry"),
+        (("the ttl is 30 days", "Ok, 30.", "er, 90. stripe retries for longer"), "30 days – er, 90."),
+        (("staging queue is hooks-stg-v2", "Ok.", "scratch the v2"), "hooks-stg-v2 – scratch the v2"),
+        (("the path is /etc/a.yaml", "Ok.", "nvm, its /etc/b.yaml"), "/etc/a.yaml – nvm, its"),
+        (
+            ("sync is every 15 min", "Added a 15 minute timer to `a.py`.", "actually 5 min"),
+            "15 min – actually 5",
+        ),
     ],
 )
 def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
@@ -730,6 +738,7 @@ def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
         "oops, 2 tests are red now",
         "I changed my mind about lunch",
         "did I say I changed my mind? use the other launch branch",
+        "sorry, I have to leave at 5",
     ],
 )
 def test_what_corrects_nothing_leaves_the_statement_alone(later: str) -> None:
@@ -970,6 +979,11 @@ def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
         ("Hallo, ich bin Jonas.", "Hallo, ich bin Jonas."),
         ("Bonjour, je m'appelle Chloé.", "Bonjour, je m'appelle Chloé."),
         ("Go-live is December 2nd.", "Go-live is December 2nd."),
+        ("profile name is WHS_PROD", "profile name is WHS_PROD"),
+        ("http port 8300, metrics 9300", "http port 8300, metrics 9300"),
+        ("the error is 404", ""),
+        ("coverage is 87%", ""),
+        ("tests 3 failed, lint 2", ""),
         ("stimmt. dann bleibts bei postgres", "dann bleibts bei postgres"),
         ("right, then we stay with postgres", "right, then we stay with postgres"),
         ("ok so postgres it is", "ok so postgres it is"),
@@ -1351,6 +1365,12 @@ def test_what_the_person_denies_next_is_not_kept(denial: str) -> None:
     assert assistant(claim, ("person", denial)) == []
 
 
+def test_a_guess_of_the_agent_is_kept_only_if_it_is_confirmed() -> None:
+    guess = "The hang is probably caused by the keyring because `PIP_NO_INPUT` is not set."
+    assert guess in texts(assistant(guess, ("person", "that was it")))
+    assert not assistant(guess, ("person", "ok"))
+
+
 @pytest.mark.parametrize(
     "remark",
     [
@@ -1392,6 +1412,10 @@ def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
         ("The logs go to loki.", "Added.", "that one needs the header X-Scope-OrgID: media", 0),
         ("die zweite sollten wir übrigens löschen", "Welche meinst du?", "die tabelle readings_old", 0),
         ("Fine.", "The mock closes after 100 requests.", "ah ok that makes sense, bump it to 1000", 1),
+        ("Ask Ines from platform.", "Noted.", "She's in Lisbon, so UTC+0.", 0),
+        ("Ok.", "The lease lasts 15 seconds.", "thats too short, nodes pause for gc. 45", 1),
+        ("Herr Roth kommt am 18. Mai.", "Notiert.", "Bis dahin müssen die Einheiten stehen.", 0),
+        ("Ok.", "OpenTofu 1.10 has `use_lockfile`.", "dann nehmen wir gleich 1.10", 1),
         ("Fine.", "The mock closes after 100 requests.", "It is important that Alice reviews it.", None),
         ("Fine.", "The mock closes after 100 requests.", "it's 12 degrees in Kiel", None),
     ],

@@ -492,6 +492,8 @@ def score(sentence: Sentence, context: Context) -> Score:
         return SETTLED
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
+    if not context.person and not context.confirmed and {"not settled", "reason"} <= found.keys():
+        return NO_SCORE  # a guess
     carrying = (
         name for name, cue in worth_cues().items() if cue.group == WORTH_KEEPING and found.get(name, 0) > 0
     )
@@ -590,7 +592,8 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
         return False
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
-    least = 3 if person and _SHORT_APPOINTMENT.search(text) and _has_value(text) else 5 - person
+    told = _replies_by("tells", text) or (_SHORT_APPOINTMENT.search(text) and _has_value(text))
+    least = 3 if person and told else 5 - person
     if not least <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
     if CUT_OFF.search(text) or not (person or sentence.is_complete or sentence.marker):
@@ -619,7 +622,9 @@ _STANDS_ALONE = 4
 _ASKS_WHAT = late(
     r"\b(?:which|what|when|where|who|whom|whose|how|or|welche\w*|was|wann|wo|wer|wie|wieviele?|oder|quel\w*"
     r"|quoi|quand|où|qui|combien|comment|ou|qué|cuál\w*|cuándo|dónde|quién\w*|cuánt\w*|cómo|o|qual|quais"
-    r"|quando|onde|quem|quant\w*|como|quale|quali|dove|chi|come)\b|何|どの|どこ|どれ|いつ|いくつ|いくら|誰",
+    r"|quando|onde|quem|quant\w*|como|quale|quali|dove|chi|come)\b"
+    r"|(?:^|[.!?] )(?:and|und|et|y) (?:the|your|der|die|das|l[ae]|el) "
+    r"|何|どの|どこ|どれ|いつ|いくつ|いくら|誰",
     re.IGNORECASE,
 )
 _ASKS_NOTHING = late(
@@ -646,7 +651,7 @@ _PROPOSES_TO = late(
 _ASKS_FOR_CHOICE = late(
     r"(?:\b(?:which|what|where|when|who|how (?:many|much|often|long)|welche\w*|was|wo|wann|wie (?:viele?|oft)"
     rf"|quel\w*|où|quand|combien)\b[^.?!]*\b{_MAY_I}\b"
-    rf"|\b{_MAY_I}\b[^.?!]* (?:or|oder|ou) (?!not|nicht))[^?]*\?$",
+    rf"|\b{_MAY_I}\b(?:[^.?!]|[.](?=\w))* (?:or|oder|ou) (?!not|nicht))[^?]*\?$",
     re.IGNORECASE,
 )
 """A question for one of several things: more than a permission."""
@@ -758,7 +763,7 @@ def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None, leans:
     sentence = Sentence(without_markup(quote), quote, 0)
     candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
     alone = not leans and not _is_question(question)
-    if alone and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE:
+    if alone and (len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE or _replies_by("tells", quote)):
         return candidate
     return replace(candidate, text=f"{question} – {candidate.text}")
 
@@ -893,7 +898,8 @@ class Extraction:
                 self._drop(since)
             self._drop_guess("refutes", turn.text, since, "assistant")
             self._drop_guess("concedes", turn.text, range(self._turns))
-            corrected = self._find_corrected(turn.text)
+            if corrected := self._find_corrected(turn.text):
+                self._last_said = ""
             self._person_turn = self._turns
             self._score_turn(
                 self._turns, turn, Context(person=True, denies=_replies_by("says wrong", turn.text))
@@ -924,10 +930,7 @@ class Extraction:
     def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
         said, echo = sentences(typed[1] if typed else turn.text), grounding.words_only(turn.echo)
-        before = self._last_said
-        if context.person:
-            self._last_said = _question_in(said)
-        else:
+        if not context.person:
             self._question = _question_in(said)
             values = (one.text for one in reversed(said) if _has_value(one.text))
             self._value = next((text for text in values if len(text) <= _LONGEST_QUESTION), self._question)
@@ -940,21 +943,34 @@ class Extraction:
             refuted = [one for one in said if self._drop_guess("refutes", one.text, asked)]
             context = replace(context, confirmed=context.confirmed or bool(refuted))
         self._sentence_counts[turn.role] += len(said)
-        answer, rules = _without_rules(turn, said) if context.person else (turn, [])
-        leans = context.person and bool(said) and _replies_by("points back", said[0].text)
-        about = self._value if leans and _replies_by("outdates", turn.text) else self._question
-        if context.person and not typed and (least := _answer_score(about, answer.text)):
-            others = [score(one, context) for one in said if one not in rules]
-            found = max([least, *others], key=lambda found: found.value)
-            self._insert(_answer(about, found, answer, self._zone, least is LIMIT or leans), (number, 0))
-            said = rules
-        elif leans and not self._given_threshold:
-            lines = [line for line in (about, before) if line and not _passes(line)]
-            said = [*(replace(said[0], text=f"{line} –", quote="", index=-1) for line in lines[:1]), *said]
+        if context.person:
+            said = self._reply(number, turn, said, context, typed=bool(typed))
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
                 continue
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
+
+    def _reply(
+        self, number: int, turn: Turn, said: list[Sentence], context: Context, *, typed: bool
+    ) -> list[Sentence]:
+        """Keep a person's turn if it is a short answer. Returns the sentences that are left, after the one
+        that the first of them leans on: what the agent has said, or the person before."""
+        before, self._last_said = self._last_said, _question_in(said)
+        answer, rules = _without_rules(turn, said)
+        first = next((n for n, one in enumerate(said) if _length(one.text) > 1), 0)
+        leans = bool(said) and _replies_by("points back", said[first].text)
+        about = self._value if leans and _replies_by("outdates", turn.text) else self._question
+        if not typed and (least := _answer_score(about, answer.text)):
+            others = [score(one, context) for one in said if one not in rules]
+            found = max([least, *others], key=lambda found: found.value)
+            self._insert(_answer(about, found, answer, self._zone, least is LIMIT or leans), (number, 0))
+            return rules
+        amends = _has_value(before) and _has_value(turn.text) and _replies_by("corrects", turn.text)
+        lines = (before,) if amends else (about, before) if leans else ()
+        line = next((one for one in lines if one and not _passes(one)), "")
+        if not line or not said or self._given_threshold:
+            return said
+        return [replace(said[first], text=f"{line} –", quote="", index=-1), *said[first:]]
 
     def _insert(self, candidate: Candidate, order: tuple[int, int]) -> None:
         """Keep a candidate, merged with those that say the same; if there are too many, drop the one with the
@@ -1030,11 +1046,15 @@ class Extraction:
 
     def _join_correction(self, key: int, turn: Turn) -> None:
         """Replace a statement and what was found in the turn that corrects it by both as one."""
-        earlier = self._pop(key).candidate
+        earlier = self._pop(key)
         self._drop(range(self._turns, self._turns + 1))
-        weight = Score(max(REMARK.value, earlier.score), ("correction",))
-        both = _answer(earlier.text, weight, turn, self._zone, leans=True)
-        self._insert(replace(both, kind=earlier.kind), (self._turns, 0))
+        old = frozenset(word for word in earlier.terms if any(map(str.isdigit, word)))
+        for other, found in [*self._candidates.items()]:  # what the agent made of the old value
+            if found.candidate.who == "assistant" and found.order > earlier.order and old & found.terms:
+                self._pop(other)
+        weight = Score(max(REMARK.value, earlier.candidate.score), ("correction",))
+        both = _answer(earlier.candidate.text, weight, turn, self._zone, leans=True)
+        self._insert(replace(both, kind=earlier.candidate.kind), (self._turns, 0))
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
         """The keys of the candidates that say the same, or give an earlier value of the same thing."""
@@ -1187,7 +1207,7 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         if corrects or leans or (about_them and _NAMES_SEVERAL.search(said[before].text)):
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
-            elif leans and not (
+            elif refers and not (
                 corrects or _SPECIFIC.search(said[start].text) or _ends_in_rule(said[start].text)
             ):
                 continue  # without the sentence before it is not clear what it is about
@@ -1234,7 +1254,8 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
             return False
         if _replies_by("amends", other.text) or (_VOTES.match(other.text) and _length(other.text) < 4):
             return True
-        return bool(_REFERS.match(other.text)) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
+        refers = _REFERS.match(other.text) or _replies_by("points back", other.text)
+        return bool(refers) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
         return False
     same = (one.nested, one.heading, one.lead) == (other.nested, other.heading, other.lead)
