@@ -166,7 +166,9 @@ def test_only_what_is_named_leaves_the_history(there: Bank) -> None:
     first, second = there.insert(SAID).fact, there.insert(CARD).fact
     Memory(there.store).forget(f"^{first.id}")
     Memory(there.store).forget(f"^{second.id}")
+    assert Memory(there.store).purges.plan(f"^{first.id}").others == (second.id,)
     done = purge(there, f"^{first.id}")
+    assert Memory(there.store).purges.plan(f"^{second.id}").others == ()
     assert done.ids == (first.id,) and SAID.encode() not in objects(there) and CARD.encode() in objects(there)
     with pytest.raises(Usage, match="not forgotten"):
         purge(there, "^aaaaaaaaaa")

@@ -11,7 +11,7 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -133,10 +133,10 @@ def parse(data: bytes | None) -> dict[str, Tombstone]:
     return {stone.id: stone for stone in markdown_document.parse(data, PATH).of(Tombstone)} if data else {}
 
 
-def was_purged(store: Store, ids: Collection[str]) -> bool:
-    """Whether a purge removed one of these ids from the history, so that it cannot be restored."""
+def purged(store: Store) -> set[str]:
+    """The ids that purges removed from the history, so that they cannot be restored."""
     done = store.history.with_trailer(PURGED)
-    return any(f"^{block}" in each.trailers.get(PURGED, ()) for each in done for block in ids)
+    return {block.removeprefix("^") for each in done for block in each.trailers.get(PURGED, ())}
 
 
 def refused_note(number: int) -> list[str]:

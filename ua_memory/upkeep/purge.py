@@ -56,6 +56,8 @@ class PurgePlan:
     """An enclosing repository that has committed the bank's files: its owner has to rewrite it."""
     citing: tuple[str, ...] = ()
     """Files with a person's line that cites one of the ids without its text: they stay."""
+    others: tuple[str, ...] = ()
+    """Forgotten ids that stay in the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +411,7 @@ class HistoryPurges:
             chosen, tuple(rewrite.refs(store.history)), contents, sure, store.bank.own,
             tuple(ref.name.removeprefix("refs/remotes/") for ref in theirs),
             tuple(sorted(unknown if not sought else ())), _enclosing_repository(store), tuple(sorted(citing)),
+            tuple(sorted(known.by_id.keys() - {*chosen} - tombstones.purged(store))),
         )  # fmt: skip
 
     def run(self, planned: PurgePlan, backup: Path) -> PurgeResult:

@@ -147,7 +147,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     """
     forgotten = tombstones.read(store, draft.read(tombstones.PATH))
     lifted = tombstones.read(store).by_id.keys() - forgotten.by_id.keys()
-    if lifted and tombstones.was_purged(store, lifted):
+    if lifted & tombstones.purged(store):
         hint = "its backup may have it (ua-memory status); ua-memory undo REVISION undoes an earlier one"
         raise Conflict("it was purged from the history and cannot be restored", where=done.id[:10], hint=hint)
     for path, data in draft.changed().items() if forgotten.by_id else ():

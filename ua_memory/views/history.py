@@ -353,9 +353,8 @@ def show_purge_plan(screen: Screen, planned: PurgePlan) -> None:
         screen.line(f"  {', '.join(planned.remotes)}")
     if planned.unknown:
         names = ", ".join(f"^{block}" for block in planned.unknown)
-        why = f" {names}: they were removed before, or had no id and"
-        screen.line(("The history has no text of", "warn"), why)
-        screen.line("  more than one line; what it says of these is not found.")
+        screen.line(("Not found in the history:", "warn"), f" {names}")
+        screen.line("  It was removed before, or was several lines without an id.")
     if planned.citing:
         where = ", ".join(planned.citing)
         screen.line(("Your own lines that cite it, which stay:", "strong"), " ", (where, "path"))
@@ -372,6 +371,9 @@ def show_purge(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
     if not made.rewrote:
         screen.line("No revision had to be rewritten.")
     _show_purge_traces(screen, made.proof, made.revision, made.backup)
+    if planned.others:
+        left = count(len(planned.others), "other forgotten statement")
+        screen.note(f"the history still has {left}; remove: ua-memory forget --purge")
     if planned.around:
         screen.note(f"{planned.around} has committed files of this bank; rewrite its history yourself")
 
