@@ -366,6 +366,17 @@ def test_two_lines_of_a_note_are_two_facts() -> None:
             ["Reha Nord: Patientin: Ida Busch", "Ida Busch – Pflegegrad: 2",
              "Ida Busch – Tochter: Ute Busch, 0172 5556677"],
         ),
+        (
+            "Plan für Ida Busch\nStand: 8.11.2026\n\nmorgens: Ramipril 5 mg\nabends: 0\nBei Bedarf: Novalgin",
+            ["Plan für Ida Busch: morgens: Ramipril 5 mg", "Plan für Ida Busch: abends: 0",
+             "Plan für Ida Busch: Bei Bedarf: Novalgin"],
+        ),
+        (
+            "Übergabe 26.11.\n\nZi. 12 Frau Adler: Sturz um 16:20 Uhr, keine Verletzung, Tochter informiert\n"
+            "Zi. 14 Herr Benn: Fieber 38,4\nZi. 17: frei",
+            ["Übergabe 26.11.: Zi. 12 Frau Adler: Sturz um 16:20 Uhr, keine Verletzung, Tochter informiert",
+             "Übergabe 26.11.: Zi. 14 Herr Benn: Fieber 38,4", "Übergabe 26.11.: Zi. 17: frei"],
+        ),
         ("Dr. Meyer 030 44556\nFrau Kunze 0171 2223344", ["Dr. Meyer 030 44556", "Frau Kunze 0171 2223344"]),
         ("Recette\n\nIngrédients :\n- 5 œufs\n- 200 g de noix", ["Ingrédients: 5 œufs; 200 g de noix"]),
         ("Packliste\n\n[ ] Helm\n[x] Seil\n\nSwimming: towel, cap",

@@ -181,7 +181,10 @@ _SALUTATION = late(
     re.IGNORECASE,
 )
 """The first line of a letter."""
-_FIELD = late(r"([A-ZÀ-Þ][^:.!?\n]{1,40}?) ?: *(?=\S)")
+_FIELD = late(
+    r"([A-ZÀ-Þ](?:[^:.!?\n]|\.(?= \d)){1,40}?|(?:morgen|mittag|abend|nacht)s|matin|midi|soir|morning|noon"
+    r"|evening|night) ?: *(?=\S)"
+)
 """A label and its value, as in a form."""
 _CONTACT = late(r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|[\w.+-]+@[\w-]+\.\w+)")
 _WRAPPED_LINE = 60
@@ -1400,7 +1403,7 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     parts = list(text_parts(chunk.above + chunk.text, brief.at, chunk.form))
     whole = [one for one in parts if one.role == "person"]
     said = [replace(one, text=_without_tales(one.text)) for one in whole]
-    heads = [one_line(one.head) for one in said if one.text.startswith(one.head)]
+    heads = [one_line(one.head) for one in said if one.head in one.text]
     listed = list(_outside(heads, (fact for one in said for fact in _entries(one))))
     covered = [*heads, *map(_quote_of, listed)]
     scored = [
@@ -1491,7 +1494,8 @@ def _attendance(part: TextPart) -> Iterator[Fact]:
             text = f"{title} – {text}" if (title := title or said[0].heading) else text
             fact = _to_fact(part, text, " ".join(one.quote for one in said), named)
             yield replace(fact, when=extract_by_model.when_in_text(text, part.at.date() if part.at else None))
-        title = "" if said[-1].is_complete or said[-1].marker else said[-1].text
+        titles = [one for one in said if not _FIELD.match(one.text)]
+        title = titles[-1].text if titles and not (titles[-1].is_complete or titles[-1].marker) else ""
 
 
 _ANY_DAY = date(2001, 2, 3)
@@ -1518,7 +1522,7 @@ def _entries(part: TextPart) -> Iterator[Fact]:
         quotes = [one_line(line.text) for line in lines]
         texts = [without_markup(quote).rstrip(".;,") for quote in quotes]
         lengths = [len(text.split()) for text in texts]
-        known = " ".join(f"with {name}" for name in names(title) if not title.startswith(name))
+        known = _inner_names(title)
         if kind in ("item", "line"):
             few = kind == "line" or min(lengths) < _FEWEST_WORDS
             if title and few and max(lengths) <= _LONGEST_TITLE and not texts[-1].endswith("?"):
@@ -1529,21 +1533,24 @@ def _entries(part: TextPart) -> Iterator[Fact]:
             continue
         leads = _field_leads(title, texts) if kind == "field" else [title] * len(texts)
         for lead, text, quote in zip(leads, texts, quotes, strict=True):
-            told = text.partition(":")[2] if kind == "field" else text
-            named = f"{known} {'' if lead == title else f'with {lead}'} with {told}"
+            label, _, value = text.partition(":") if kind == "field" else ("", "", text)
+            named = f"{known} {_inner_names(label)} {'' if lead == title else f'with {lead}'} : {value}"
             yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text))
 
 
+def _inner_names(title: str) -> str:
+    """The names in a title or label, but not at its beginning, where no name is certain."""
+    return " ".join(f"with {name}" for name in names(title) if not title.startswith(name))
+
+
 def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
-    """What stands before each field of a form: its title before the first one, then the person's name."""
+    """What stands before each field of a form: its title, or the person's name once that is known."""
     owner = ""
     for field in fields:
         yield f"{owner} –" if owner else title
         label, _, value = field.partition(":")
-        title, owner = (
-            "",
-            f"{owner} {value.strip()}".strip() if _OF_PERSON.fullmatch(label.strip()) else owner,
-        )
+        if _OF_PERSON.fullmatch(label.strip()):
+            owner = f"{owner} {value.strip()}".strip()
 
 
 def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
@@ -1556,6 +1563,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     for kind, run in groupby(kinds):
         first, at = at, at + len(list(run))
         lines, above = found[first:at], found[first - 1] if first else None
+        kind = "field" if kind == "contact" and len(lines) == 1 and _FIELD.match(lines[0].text) else kind
         told = kind == "field" and re.search(r": .*[\d,].*[^.!?]$", lines[0].text)
         count = max(labels, 3 * bool(told)) if kind == "field" else len(lines)
         distinct = kind != "field" or len({line.text.partition(":")[0] for line in lines}) == len(lines)
@@ -1564,7 +1572,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
         titled = above and not kinds[first - 1] and len(lines) >= _FEWEST_ENTRIES[kind]
         title = one_line(above.text) if above and titled else ""
         alone = above and above.apart and len(title.split()) <= _LONGEST_TITLE
-        if not title.endswith(":") and (not alone or re.search(r"[.!?,;…]$|\b(?:19|20)\d\d$", title)):
+        if not title.endswith(":") and (not alone or re.search(r"(?<!\d)[.!?,;…]$|\b(?:19|20)\d\d$", title)):
             title = lines[0].heading if not above or above.heading != lines[0].heading else ""
         yield kind, f"{without_markup(title).rstrip(' :')}:" if title else "", lines
 

@@ -232,7 +232,7 @@ _LETTER = (  # the line with the day on which a letter was written
         r"|[^\W\d_]{3,12}\.? \d{1,2}(?:st|nd|rd|th)?,? )(?:19|20)\d\d)\s*$"
     ),
     re.compile(r"(?:[A-ZÀ-Þ]\w+, (?:den )?)?(?P<date>\d\d?\.\d\d?\.(?:19|20)\d\d)\s*$"),
-    re.compile(r"(?:Date|Datum|Data|Fecha) ?: *(?P<date>.{0,30}\b(?:19|20)\d\d\b.{0,30})$"),
+    re.compile(r"(?:Date|Datum|Stand|Data|Fecha) ?: *(?P<date>.{0,30}\b(?:19|20)\d\d\b.{0,30})$"),
 )
 _LETTERHEAD = 16
 """Lines of a letter among which is its date."""
@@ -255,10 +255,11 @@ def text_parts(text: str, at: datetime, form: TextForm) -> Iterator[TextPart]:
     with an agent or between named people. Any other text is one part."""
     current, lines = TextPart("person", at), list[str]()
     for _, part, starts, line in _lines_by_part(enumerate(text.splitlines(keepends=True)), form, current):
-        if starts:
+        if starts and (current.head or form.stamps is not _LETTER):
             if "".join(lines).strip():
                 yield replace(current, text="".join(lines))
-            current, lines = part, []
+            lines = []
+        current = part if starts else current
         lines.append(line)
     yield replace(current, text="".join(lines))
 
