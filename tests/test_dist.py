@@ -19,9 +19,10 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "changes.txt", "cues.txt", "english_times.toml",
-    "foreign_dates.toml", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json", "moves.txt",
-    "name_words.toml", "prices.toml", "prompts.toml", "replies.txt", "schemas.json", "secrets.txt",
-    "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt", "worth.json",
+    "foreign_dates.toml", "full_stops.txt", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json",
+    "moves.txt", "name_words.toml", "prices.toml", "prompts.toml", "replies.txt", "schemas.json",
+    "secrets.txt", "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt",
+    "worth.json",
     "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer", "shell/completion.bash",
     "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh", "shell/keys.bash",
     "shell/keys.zsh",

@@ -6,6 +6,8 @@ import pytest
 
 from ua_memory.retain.extract import sentences, without_markup
 from ua_memory.text.names import names
+from ua_memory.text.sentences import around, main_clauses, spans
+from ua_memory.text.sentences import sentences as plain_sentences
 
 
 def test_decoration_is_stripped_and_content_is_not() -> None:
@@ -50,6 +52,30 @@ def test_sentences_end_where_they_end() -> None:
         "Ok?",
         "Dr. Who",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("Ask Dr. Salvi, z. B. on Friday. It takes 30 s. Wait.\nDone", ("Friday.", "30 s.", "Wait.", "Done")),
+        ("Which port? – 6543. 「はい。」次です。", ("6543.", "「はい。」", "次です。")),
+        ('It asks "on or off?" and waits. "No." Then it left (by bus. Yes).', ("waits.", '"No."', "Yes).")),
+        ("## 1. Install\n2. Run `a. b`. *Done.* ok…", ("Install", "b`.", "*Done.*", "ok…")),
+        ("...\n\n?!", ()),
+    ],
+)  # fmt: skip
+def test_plain_sentences_of_lines(text: str, ends: tuple[str, ...]) -> None:
+    found = plain_sentences(text)
+    assert len(found) == len(ends)
+    assert all(one.endswith(end) for one, end in zip(found, ends, strict=True))
+
+
+def test_parts_and_surroundings_of_sentences() -> None:
+    text = "We ate. We met Mr. Kühn on Monday; he agreed. Fine."
+    assert main_clauses(text) == ["We ate.", "We met Mr. Kühn on Monday;", "he agreed.", "Fine."]
+    at = text.index("Monday")
+    assert around(text, at, at + 6) == ("We met Mr. Kühn on ", "; he agreed.")
+    assert [text[start:end] for start, end in spans(text)][::2] == ["We ate.", "Fine."]
 
 
 def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:

@@ -18,6 +18,7 @@ from ua_memory.records import CoreBlock
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import grounding, tokens
+from ua_memory.text.sentences import main_clauses
 from ua_memory.text.wording import CORE_INTRO
 from ua_memory.transcripts.turns import Turn
 
@@ -311,7 +312,7 @@ def find_ungrounded(value: str, kept: Sequence[str], said: Sequence[str], others
     was, here = grounding.words_only("\n".join(kept)), grounding.words_only(ours)
     words = grounding.tokenize(ours)
     plain, theirs = grounding.plain_text(ours), grounding.tokenize("\n".join(others)) - words
-    for one in grounding.sentences(value):
+    for one in main_clauses(value):
         if grounding.occurs_in(grounding.words_only(one), was):
             continue
         if why := _ungrounded_reason(one, here, plain, words, theirs):
@@ -353,7 +354,7 @@ def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[
     value."""
     persons = "\n".join((kept, *said))
     flat, plain = grounding.words_only(persons), grounding.plain_text(persons)
-    runs = [(one, run) for one in grounding.sentences(value) for run in grounding.word_runs(one)]
+    runs = [(one, run) for one in main_clauses(value) for run in grounding.word_runs(one)]
     runs = [(one, run) for one, run in runs if run not in flat]
     things = [each for each in sorted(grounding.distinctive_tokens(value)) if not _is_named(plain, each)]
     for output in outputs if runs or things else ():

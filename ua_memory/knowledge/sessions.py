@@ -27,6 +27,7 @@ from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import wording
 from ua_memory.text.patterns import late
+from ua_memory.text.sentences import sentences
 from ua_memory.transcripts.turns import Session, Turn
 
 # -- format ------------------------------------------------------------------------------------------------
@@ -229,14 +230,13 @@ _NEXT_STEP_OTHER = late(
     re.IGNORECASE,
 )
 _SPECIFIC = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
-_SENTENCE = late(r"(?<=[.!?:…])\s+|(?<=。)\s*")
 
 
 def is_announcement(text: str) -> bool:
     """Whether an agent's turn only announces its next step."""
     if len(text) > 240 or _SPECIFIC.search(text):
         return False
-    said = [part for part in _SENTENCE.split(" ".join(text.split())) if any(map(str.isalnum, part))]
+    said = sentences(" ".join(text.split()).replace(": ", ". "))
     return bool(said) and all(_NEXT_STEP.match(part) or _NEXT_STEP_OTHER.match(part) for part in said)
 
 
@@ -280,7 +280,7 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
     """The outcome of a session: the agent's last statement of 40 characters or more, '' if there is none."""
     for turn in reversed(turns):
         if turn.speaker == "agent":
-            said = re.split(r"(?<=[.!?。])\s+", " ".join(_CODE.sub(" ", turn.text).split()))
+            said = sentences(" ".join(_CODE.sub(" ", turn.text).split()))
             said = [part for part in said if not _OFFER.match(part) and not part.endswith(("?", "？"))]
             if long := [part for part in said if len(_FAREWELL.sub(" ", part)) >= 40]:
                 return _first_words(long[-1], LONGEST_OUTCOME)
@@ -326,7 +326,7 @@ LAST_TURNS = 10
 def find_unfinished(turns: Sequence[SessionTurn]) -> str:
     """The last sentence that says what is left to do, in the last turns; '' if there is none."""
     for turn in reversed(turns[-LAST_TURNS:]):
-        for part in reversed(_SENTENCE.split(" ".join(turn.text.split()))):
+        for part in reversed(sentences(" ".join(turn.text.split()))):
             left = _FAREWELL.sub(" ", part).strip()
             if len(left) >= 12 and _UNFINISHED.search(left) and not part.endswith(("?", "？")):
                 return _first_words(part, LONGEST_OUTCOME)

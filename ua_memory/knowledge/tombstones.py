@@ -24,6 +24,7 @@ from ua_memory.records import Fact, Observation, Opinion, Place, Tombstone, is_g
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
+from ua_memory.text.sentences import sentences
 
 PATH = "memory/forgotten.md"
 TITLE = ("# Forgotten", "")
@@ -34,7 +35,6 @@ PURGED_WORDS = "Purged-Words"
 LEAST_WORDS = 4
 """Words from which a quotation identifies a forgotten statement; shorter ones are too common."""
 _ENDS = ".,;:!?…。！？\"'“”‘’«»`*_ "
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _BULLET = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s+")
 WHY = "it records what was forgotten here"
 _HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")
@@ -111,8 +111,7 @@ class Tombstones:
 
     def has_sentence_of(self, text: str) -> bool:
         """Whether a line, or a sentence of a line, was forgotten."""
-        rows = [row.strip() for row in text.splitlines()]
-        return self.has_text(*rows, *(part for row in rows for part in _SENTENCE_END.split(row)))
+        return self.has_text(*map(str.strip, text.splitlines()), *sentences(text))
 
     def has_line_of(self, text: str) -> bool:
         """Whether a line of a text was forgotten, with or without its bullet."""

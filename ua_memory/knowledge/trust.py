@@ -31,6 +31,7 @@ from ua_memory.records import (
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text.grounding import locate
+from ua_memory.text.sentences import main_clauses
 from ua_memory.text.wording import shorten
 
 # -- vouching ----------------------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ def require_trusted(store: Store, text: str, before: str = "") -> None:
 def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
     """The sentences that `before` does not have, also joined with their neighbours: a line break hides
     nothing."""
-    was, ours = grounding.words_only(before), grounding.sentences(text)
+    was, ours = grounding.words_only(before), main_clauses(text)
     new = [one for one in ours if not grounding.occurs_in(grounding.words_only(one), was)]
     for size in range(1, _MAX_JOINED + 1):
         for at in range(len(new) - size + 1):
@@ -106,7 +107,7 @@ def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
 
 
 def _fact_sentences(fact: Fact) -> list[_Sentence]:
-    said = grounding.sentences(_fact_text(fact))
+    said = main_clauses(_fact_text(fact))
     return [_Sentence(grounding.words_only(one), grounding.tokenize(one)) for one in said]
 
 

@@ -18,6 +18,7 @@ from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import entities, foreign_stop_words, numerals
 from ua_memory.text.noise import word_stem
+from ua_memory.text.sentences import sentences
 from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
 
 if TYPE_CHECKING:
@@ -416,7 +417,6 @@ _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|
 """What stands between a role and a name, or before the sentence that names somebody for it."""
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
-_SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+(?!– )|(?<=[。！？])(?! – )|\n+")
 
 
 class _ValueSentence:
@@ -507,7 +507,7 @@ class _ValueSentence:
 def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
     """The sentences of a text that state a value; with `plain` all of them."""
     found, before = list[_ValueSentence](), ""
-    for part in filter(None, _SENTENCES.split(_SPEAKER.sub("", text))):
+    for part in sentences(_SPEAKER.sub("", text)):
         bare, values = part, dict[str, frozenset[str]]()
         for kind, pattern in _VALUES.items() if _MAY_STATE.search(part.casefold()) else ():
             if matches := frozenset(match.casefold() for match in pattern.findall(bare)):

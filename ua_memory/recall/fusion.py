@@ -26,6 +26,7 @@ from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_a
 from ua_memory.text.names import entities, numerals
 from ua_memory.text.noise import is_question, word_stem
 from ua_memory.text.patterns import data_text
+from ua_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
@@ -381,7 +382,6 @@ def _share(words: Sequence[str], text: str) -> float:
 UNANSWERED = 1 / 3
 """The factor on the score of a passage that only repeats the query."""
 _TURN = re.compile(r"^(?=(?:person|agent): )", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n")
 _NO_ANSWER = re.compile(
     r"\W*(?:ok(?:ay)?|sure|understood|noted|verstanden|alles klar|d['’]accord|vale)?\W*\Z|.*[?？]\s*\Z"
     r"|.*\b(?:(?:do(?:es)?n['’]t|do not|can(?:no|['’])t|could(?:n['’]t| not)) (?:know|have|find|see|say|tell)"
@@ -412,7 +412,7 @@ def _only_asks(words: Sequence[str], text: str) -> bool:
     turns, asks, rest = _TURN.split(text), False, list[str]()
     for turn, after in zip(turns, [*turns[1:], ""], strict=True):
         who, _, said = turn.partition(": ")
-        parts = _SENTENCE.split(said)
+        parts = sentences(said)
         at = next(
             (n for n, s in enumerate(parts) if is_question(s) and _share(words, s) >= SAME_QUESTION), None
         )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from typing import Literal, cast
 
 from ua_memory.errors import NotFound, UaMemoryError
@@ -19,6 +20,7 @@ from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Re
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.grounding import contradiction, is_supported, terms, ungrounded_claims
+from ua_memory.text.sentences import spans
 from ua_memory.text.wording import counted
 
 # -- evidence ----------------------------------------------------------------------------------------------
@@ -293,7 +295,6 @@ def _above(record: Record) -> tuple[str, ...]:
 
 
 _CITED = re.compile(r"\s*\[(\d{1,4}(?:\s*[-–,;]\s*\d{1,4})*)\]")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]»”]*((?:\s*\[[\d\s,;–-]+\])*)(?:\s+|$)")
 _DENIAL = re.compile(
     r"\b(?:no|not|nothing|never|none|neither|nor|nobody|unknown|unclear|without)\b|n't\b", re.I
 )
@@ -375,16 +376,10 @@ def check_answer(
 
 def sentences(line: str) -> Iterator[AnswerSentence]:
     """The sentences of a line, each with the citations in or after it."""
-    start = 0
-    for match in _SENTENCE_END.finditer(line):
-        rest = line[match.end() :]
-        if rest and not match[1] and rest[:1].islower():
-            continue  # an abbreviation
-        if text := line[start : match.end()].strip():
+    bare = _CITED.sub(lambda m: " " * len(m[0]), line)
+    for start, end in pairwise([*(start for start, _ in spans(bare)), len(line)]):
+        if text := line[start:end].strip():
             yield AnswerSentence(text, _numbers(text))
-        start = match.end()
-    if text := line[start:].strip():
-        yield AnswerSentence(text, _numbers(text))
 
 
 def unsupported_claims(

@@ -15,6 +15,7 @@ from ua_memory.markdown import fields
 from ua_memory.markdown.blocks import Block, BlockShape, scan
 from ua_memory.markdown.lines import heading_text
 from ua_memory.text import tokens
+from ua_memory.text.sentences import sentences
 
 # -- units -------------------------------------------------------------------------------------------------
 
@@ -25,7 +26,6 @@ CALLOUT = "> [!question] Memory has it otherwise"
 """The head of an Obsidian callout that is inserted below a person's paragraph that memory contradicts."""
 PLACEHOLDER = re.compile("\ue000(\\d+)\ue001")
 _CITED = re.compile(r"(?P<text>.*?)\s*(?P<links>(?:\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+(?:\|[^\[\]\n]*)?\]\]\s*)+)")
-_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?。！？])\s+")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 _BLOCK_SYNTAX = re.compile(r"(#{1,6}\s|>|[-*+]\s|\||=|-{3}|\*{3}|_{3}|~~~|```|<!--|\[\^)")
 
@@ -104,9 +104,7 @@ def escape_line(text: str) -> str:
 
 def uncited_sentences(unit: BodyUnit) -> list[str]:
     """The sentences of a unit, without citations."""
-    text = re.sub(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", "\n", unit.words)
-    rows = (_BETWEEN_SENTENCES.split(row) for row in text.split("\n"))
-    return [said.strip() for row in rows for said in row if any(map(str.isalnum, said))]
+    return sentences(re.sub(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", "\n", unit.words))
 
 
 # -- editing -----------------------------------------------------------------------------------------------

@@ -22,9 +22,11 @@ from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, SHORT_WEEKDAYS, WEEKDAYS
 from ua_memory.text.grounding import terms
-from ua_memory.text.names import ABBREVIATIONS, LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
+from ua_memory.text.names import LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
+from ua_memory.text.sentences import CODE, goes_on, spans
+from ua_memory.text.sentences import sentences as plain_sentences
 from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
 from ua_memory.transcripts.messages import TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
@@ -142,29 +144,7 @@ _BOLD = late(r"(\*\*\*|\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
 _ITALIC = late(
     r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])|(?<![\w_])_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?![\w_])"
 )
-_CODE = late(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
-_BETWEEN_SENTENCES = late(r"(?<=[.!?…])(?:[\"'”“’»«)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
-_NEXT_WORD, _ORDINAL = late(r"[\"'„“«(]*([^\W\d_]+)"), late(r"(?<![\w.,:/-])\d{1,2}\.$")
-_NO_END = late(
-    r"(?:(?<!\bi )\bam|\b(?:im|den|dem|der|vom|zum|bis|ab)) \d{1,2}\.$"
-    r"|(?:(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
-    re.IGNORECASE,
-)
-_SHORT_DATE = late(r"(?<![\w.,:/-])(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.$")
-"""A German date without a year, such as `2.12.`"""
-_ONLY_DATE = late(r"\s*(?:(?:am|ab|vom|zum|bis|seit|den)\s+)?\S+", re.IGNORECASE)
-_COUNTED = late(r"\d+ (?!(?:is|was|has|does|as)\b)[a-z]+s\b")
-"""A number and a plural, such as `3 years`: behind an abbreviation it begins a sentence."""
-
-
-@cache
-def _abbreviations() -> Mapping[str, re.Pattern[str]]:
-    """The end of a text in an abbreviation, by the kind of what may follow."""
-    ways = {kind: "|".join(map(re.escape, some.split())) for kind, some in ABBREVIATIONS.items()}
-    spaced = {kind: shorts.replace("_", r"\s?") for kind, shorts in ways.items()}
-    pattern = r"(?:(?<![\w.])(?:{})|(?<=\w)str)\.$"
-    return {kind: late(pattern.format(shorts), re.IGNORECASE) for kind, shorts in spaced.items()}
-
+_NEXT_WORD = late(r"[\"'„“«(]*([^\W\d_]+)")
 
 CUT_OFF = late(
     r"\b(?:because|and|or|but|nor|the|an?|of|to|than|from|by|if|whether|which|whose|my|our|your|its|their)$",
@@ -190,11 +170,6 @@ _CONTACT = late(r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d
 _WRAPPED_LINE = 60
 """A line of so many characters without an end continues in the next one, as editors wrap text."""
 
-_LONGEST_ASIDE = 400
-"""A full stop within so many characters of an open bracket is inside it; later the bracket is ignored."""
-_LONGEST_WORD = 40
-"""Most characters of the word behind a full stop, which tells whether that ends its sentence."""
-
 
 def sentences(text: str) -> list[Sentence]:
     """All sentences of one turn, in order. Of a very long turn only the beginning and the end are read."""
@@ -207,7 +182,7 @@ def sentences(text: str) -> list[Sentence]:
         label = _label(block.text)
         if label or apart or block.text.endswith(":"):
             speaker = label[1] if label and label[1] in speakers else ""
-        for n, (start, end) in enumerate(_spans(block.text)):
+        for n, (start, end) in enumerate(spans(block.text)):
             quote = one_line(block.text[start:end])
             if len(quote) > _LONGEST_SENTENCE:
                 continue
@@ -239,7 +214,7 @@ def _speakers(text: str) -> Counter[str]:
 def without_markup(text: str) -> str:
     """The text without the asterisks and underscores of bold and italic type, except in code."""
     parts, at = [], 0
-    for code in _CODE.finditer(text):
+    for code in CODE.finditer(text):
         parts += [_without_emphasis(text[at : code.start()]), code[0]]
         at = code.end()
     spread = "".join([*parts, _without_emphasis(text[at:])])
@@ -335,53 +310,13 @@ def _continues(block: _Block, line: str) -> bool:
     if any(form.match(line) and form.match(block.text) for form in (_FIELD, _CONTACT)):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
-    if above.endswith((":", ".", "!", "?")) and not _abbreviations()["before_names"].search(above):
+    if above.endswith((":", ".", "!", "?")) and not goes_on(above, line):
         return line.startswith("  ") and bool(block.marker)
     if above.endswith((",", ".")) or CUT_OFF.search(above) or len(above) >= _WRAPPED_LINE:
         return True
     # In a chat each line is one message, and mostly all of them begin small.
     wrapped = block.text.lstrip()[:1].isupper() and line[:1].islower()
     return wrapped or (bool(block.marker) and line.startswith("  "))
-
-
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence of a block; a full stop in code or after an abbreviation ends none."""
-    hidden = _CODE.sub(lambda m: "x" * len(m[0]), text) if "`" in text else text
-    start = 0
-    for stop in _BETWEEN_SENTENCES.finditer(hidden):
-        near = max(start, stop.start() - _LONGEST_ASIDE)
-        so_far = hidden[near : stop.end()]
-        if near == start and so_far.count("(") > so_far.count(")"):
-            continue
-        if _goes_on(hidden[near : stop.start()], hidden[stop.end() : stop.end() + _LONGEST_WORD]):
-            continue
-        yield start, stop.end()
-        start = stop.end()
-    if start < len(text):
-        yield start, len(text)
-
-
-def _goes_on(before: str, after: str) -> bool:
-    """Whether a full stop is that of an abbreviation, an ordinal or a date, and ends no sentence."""
-    end, found = before[-16:], _NEXT_WORD.match(after)
-    following = found[1] if found else ""
-    if _NO_END.search(end) or _abbreviations()["before_names"].search(end):
-        return True
-    small = following[:1].islower() or after[:1].isdigit() or after[:1] in "–—-"
-    if _SHORT_DATE.search(end):
-        return small or bool(_ONLY_DATE.fullmatch(before))
-    if _abbreviations()["before_small"].search(end):
-        return small
-    if _abbreviations()["before_nouns"].search(end):
-        return small or not (following == "" or _is_little(following) or in_lexicon(following))
-    if _ORDINAL.search(end) and (following == "de" or foreign_dates.is_month(following)):
-        return True
-    numbered = following == "de" or (after[:1].isdigit() and not _COUNTED.match(after))
-    return numbered and before.strip() != "No." and bool(_abbreviations()["before_numbers"].search(end))
-
-
-def _is_little(word: str) -> bool:
-    return word.casefold() in STOP_WORDS or word.casefold() in all_stop_words()
 
 
 # -- classifier --------------------------------------------------------------------------------------------
@@ -1171,7 +1106,7 @@ def _is_short_item(sentence: Sentence) -> bool:
 
 def _useful_lead(sentence: Sentence) -> str:
     """The lead of a list item, if it says what the items are; else ''."""
-    last = _BETWEEN_SENTENCES.split(sentence.lead)[-1] if sentence.is_item else ""
+    last = (plain_sentences(sentence.lead if sentence.is_item else "") or [""])[-1]
     fits = 0 < len(last.split()) <= _LONG_LEAD and not _EMPTY_LEAD.search(last)
     if last and _REJECTING_LEAD.search(last):
         return last  # without it the items say the opposite
@@ -1584,7 +1519,7 @@ def _entry_kinds(found: Sequence[_Block]) -> Iterator[str]:
         text = one_line(block.text)
         short = len(text.split()) <= _LONGEST_ENTRY and (block.marker or not re.search("[.!?:]$", text))
         is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
-        is_field = is_field and len(list(_spans(text))) == 1
+        is_field = is_field and len(list(spans(text))) == 1
         if short and _dated(text):
             kind = "dated"
         elif is_field and kind == "field":
@@ -1657,7 +1592,7 @@ def _agrees(question: str, reply: str) -> bool:
 def _is_task(text: str, known: Collection[str]) -> bool:
     """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
     found = _TASK.match(text)
-    if not found or found[1].casefold() in ORDINARY or _is_little(found[1]):
+    if not found or any(found[1].casefold() in some for some in (ORDINARY, STOP_WORDS, all_stop_words())):
         return False
     return found[1] in known or not in_lexicon(found[1])
 

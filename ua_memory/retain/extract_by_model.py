@@ -25,6 +25,7 @@ from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
+from ua_memory.text.sentences import around, spans
 from ua_memory.text.wording import MOVED
 from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
 
@@ -338,9 +339,9 @@ def _with_ranges(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tup
 def _is_upcoming(match: re.Match[str], start: date, said: date) -> bool:
     """Whether a weekday, or a month without a year, is the coming one: its verb is in the future or present,
     or there is no verb and the coming month is nearer."""
-    sentence = re.split(r"[.!?\n]", match.string[: match.start()])[-1] + match[0]
+    before, _ = around(match.string, match.start(), match.end())
     tense = text_calendar.tense(match.string, match.start(), match.end())
-    alone = tense == "" and (_FUTURE.search(sentence) or (said - start).days > 183)
+    alone = tense == "" and (_FUTURE.search(before + match[0]) or (said - start).days > 183)
     return tense in ("ahead", "open") or bool(alone)
 
 
@@ -377,8 +378,7 @@ LONGEST_CHUNK = 4_500
 
 _HEADING = late(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = late(r" {0,3}(`{3,}|~{3,})")
-_SENTENCE = late(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])(?=\S)")
-_BLANK = late(r"\s+(?=\S)")
+_LINE, _BLANK = late(r"\n(?=[^\n])"), late(r"\s+(?=\S)")
 
 
 _Weight = tuple[int, bytes]
@@ -485,11 +485,15 @@ def _cut_points(text: str) -> Iterator[_CutPoint]:
 
 def _finer_cuts(text: str, low: int, high: int) -> list[_CutPoint]:
     """Places within a paragraph: lines, else sentences, else blanks."""
-    for pattern in (re.compile(r"\n(?=[^\n])"), _SENTENCE, _BLANK):
-        found = [match.end() for match in pattern.finditer(text, low, high)]
+    lines, blanks = ([match.end() for match in one.finditer(text, low, high)] for one in (_LINE, _BLANK))
+    for found in (lines, [low + at for at in _sentence_starts(text[low:high])], blanks):
         if found:
             return [_cut_point(text[at : at + 80], at, 1) for at in found]
     return []
+
+
+def _sentence_starts(text: str) -> list[int]:
+    return [start for start, _ in spans(text) if start]
 
 
 def _cut_point(words: str, at: int, rank: int) -> _CutPoint:
@@ -595,7 +599,7 @@ class ChunkExtractor:
         """The facts of both halves of a chunk, whose facts did not fit into one answer."""
         self._reset()
         middle = len(chunk.text) // 2
-        breaks = [m.end() for m in re.finditer(r"\n\s*\n|\n|(?<=[.!?])\s", chunk.text)]
+        breaks = [match.end() for match in _LINE.finditer(chunk.text)] + _sentence_starts(chunk.text)
         at = min(breaks, key=lambda place: abs(place - middle), default=middle)
         if len(chunk.text) < SMALLEST_SPLIT or not 0 < at < len(chunk.text):
             outcome.require_done()

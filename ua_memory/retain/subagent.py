@@ -20,6 +20,7 @@ from ua_memory.text import grounding
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
+from ua_memory.text.sentences import main_clauses, sentences
 from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
 
@@ -93,7 +94,7 @@ class RecalledLines:
         exact, rows = candidate.kind == "experience", [text for text, _, _ in self._rows]
 
         def is_known(words: str) -> bool:
-            parts = grounding.sentences(words)
+            parts = main_clauses(words)
             return bool(parts) and all(
                 any(grounding.restates(part, row, exact=exact) for row in rows) for part in parts
             )
@@ -255,14 +256,14 @@ _DECIDED = late(r"\b(?:decided|agreed|accepts?|accepted|chosen?|settled)\b")
 def _asks_other(turn: str, statement: str) -> bool:
     """Whether a turn ends with a question that is about something else than a statement: "Shall I also delete
     the old ones?". A question about what was said before has few words of its own, or "it" or "that"."""
-    question = grounding.sentences(turn)[-1:]
+    question = sentences(turn)[-1:]
     own = grounding.terms(question[0]) if question and question[0].endswith("?") else frozenset()
     return len(own) > 1 and not _REFERS.search(question[0]) and own.isdisjoint(grounding.terms(statement))
 
 
 def _agrees(reply: str) -> bool:
     """Whether a reply begins with an assent that its first sentence does not limit: "ok, but not that"."""
-    first = re.split(r"(?<=[.!?])\s|\n", reply.strip(), maxsplit=1)[0]
+    first = next(iter(sentences(reply)), "")
     return _ASSENT.match(first) is not None and not _RESERVATION.search(first)
 
 

@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
 from ua_memory.text.patterns import data_text, late
+from ua_memory.text.sentences import around
 
 # -- date ranges -------------------------------------------------------------------------------------------
 # Date ranges and recurring dates: calendar arithmetic, without any words.
@@ -1063,26 +1064,21 @@ _TENSE_CUE = late(
     r"(?<!to the)(?<!to a)(?<!to an)(?<!to my)(?<!to our)(?<!to his)(?<!to her)(?<!to their)(?<!to it)",
     re.IGNORECASE,
 )
-_SENTENCE = late(r"[.!?](?=\s)|[;\n]")
-_CLAUSE = late(r"\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
+_CLAUSE_END = late(r";|\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
 _SCHEDULED = late(
     r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted)\b.{0,80}\bto)"
     r"(?: the| \w+day,?)?\s*$",
     re.IGNORECASE,
 )
 """A day that something was booked or postponed for may be past or future, despite a verb in the past."""
-_WINDOW = 160
-"""Characters of a sentence that are looked at on either side of a day."""
 
 
 def tense(text: str, at: int, to: int) -> Tense:
     """The tense of the day at `text[at:to]`: that of the last verb before it in its clause, else of the first
     verb after it in its sentence."""
-    before = _SENTENCE.split(text[max(0, at - _WINDOW) : at])[-1]
-    cues = list(_TENSE_CUE.finditer(_CLAUSE.split(before)[-1]))
-    if not cues:
-        after = _TENSE_CUE.search(_SENTENCE.split(text[to : to + _WINDOW], maxsplit=1)[0])
-        cues = [after] if after else []
+    before, after = around(text, at, to)
+    cues = [*_TENSE_CUE.finditer(_CLAUSE_END.split(before)[-1])]
+    cues = cues or [*_TENSE_CUE.finditer(after.partition(";")[0])][:1]
     if not cues:
         return ""
     if cues[-1]["past"]:

@@ -32,6 +32,7 @@ from ua_memory.text.names import (
     foreign_stop_words,
     irregular,
     is_foreign,
+    is_opening,
     is_past,
     little_words,
     numerals,
@@ -39,6 +40,7 @@ from ua_memory.text.names import (
     related,
 )
 from ua_memory.text.patterns import late
+from ua_memory.text.sentences import main_clauses, sentences
 
 # -- amounts -----------------------------------------------------------------------------------------------
 # Numbers with scale, sign, percent and currency, normalized for comparison.
@@ -413,7 +415,6 @@ _BRAND = late("[a-z][A-Z][a-z]+")
 _QUOTED = late(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
 _VERBATIM = late(r"(?<!\w)[\"„«](?=\S)([^\"„«»\n]*\S)[\"»]")
 _ELLIPSIS = late(r"\[?(?:…|\.\.\.)\]?")
-_SENTENCE_END = late(r"[.!?:;]\s*$|^\s*$")
 _TRAILING_MARKS = ".,;:!?"
 _YEAR = late(r"(?:19|20)\d\d(?:-(?:0[1-9]|1[0-2]))?")
 
@@ -661,7 +662,7 @@ def _name_claims(text: str) -> Iterator[tuple[str, str]]:
             continue
         if _GERMAN_NOUN.search(text[: match.start()][-12:]):
             continue
-        first = _SENTENCE_END.search(text[: match.start()].rstrip("\"'(*_ ")[-3:]) is not None
+        first = is_opening(text[: match.start()].rstrip("\"'(*_ "), word)
         plain = word.casefold().removesuffix("'s") if first else word.casefold()
         if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
             continue
@@ -730,8 +731,6 @@ _SPEECH_TERMS = terms(
     " until sorry unable help please"
 )
 """Terms for speakers, speaking and excuses, which need no support."""
-_NO_TITLE = r"(?<!\b[dmDM]r\.)(?<!\b[mM]rs\.)(?<!\b[mM]s\.)"
-_AFTER_SENTENCE = late(rf"(?<=[.!?]){_NO_TITLE}\s+")
 _SHORTEST_STEM, _LONGEST_STEM = 4, 64
 
 
@@ -945,7 +944,6 @@ _PHRASE_TO_REWRITE = late(
     rf"\b(?:(?P<one>{'|'.join(_FUSED_PREPOSITIONS)})\b|for (?P<reason>\w+) reasons\b|"
     r"(?:less|fewer|weniger|moins|menos) (?!than|als|que|de|of|or|oder|ou|o))"
 )
-_SENTENCE = late(rf"(?<=[.!?;]){_NO_TITLE}\s+|\n")
 _CLAUSE = late(
     r"[,;:()–—]+\s+|\s+[-–—]\s+|\s+(?=(?:but|sondern|aber|mais|sino|pero|and|und|et|y|he|she|they|dass|"
     r"because|weil|which|who|after|nachdem|that(?=\s(?:person|assistant|he|she|they|i|we)\s)|while|whereas|"
@@ -1138,7 +1136,7 @@ def _parse_clauses(text: str, names: Set[str], speaker: str = "") -> list[_Claus
     for line in _normalize(text).split("\n"):
         label = _LABEL.match(line)
         speaker = _label_speaker(label) if label else speaker
-        for sentence in _SENTENCE.split(line[label.end() :] if label else line):
+        for sentence in main_clauses(line[label.end() :] if label else line):
             plain, before = _resolve_i(sentence, speaker), None
             for piece in _split_clauses(plain, names):
                 before = _make_clause(piece, plain, names | {_root(speaker)}, speaker, before)
@@ -1246,7 +1244,7 @@ def _quoted_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str
         for row in rows:
             if label := _LABEL.match(row):
                 speaker, row = _label_speaker(label), row[label.end() :]
-            for sentence in _AFTER_SENTENCE.split(row):
+            for sentence in sentences(row):
                 flat_one = " ".join(sentence.split())
                 if flat_one and (flat_one in wanted or wanted in flat_one or _overlap(flat_one, wanted)):
                     found.append((flat_one, speaker))
@@ -1628,8 +1626,8 @@ def _number_units(stems: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _check_order(text: str, resolved: Sequence[str], names: Set[str]) -> str:
     """Why the order of words is exchanged, else '': around a comparison, "from", "to" or "before", or a
     verb."""
-    source = [sentence for each in resolved for sentence in _SENTENCE.split(each)]
-    for one, other in itertools.product(_AFTER_SENTENCE.split(text), source):
+    source = [sentence for each in resolved for sentence in main_clauses(each)]
+    for one, other in itertools.product(sentences(text), source):
         if (side := _comparison_order(one, other)) and (side < 0) == (_parity(one) == _parity(other)):
             return "what is compared is exchanged"
         denies = _has_cue("not", one) != _has_cue("not", other)
@@ -1776,7 +1774,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
     theirs = _OTHERWISE.sub(" because", _simplify("\n".join(quotes)))
     if 3 * len(why & said) < len(why):
         return "nobody said that this is the reason"
-    sentences_there = _SENTENCE.split(theirs)
+    sentences_there = main_clauses(theirs)
     given = [each for one in sentences_there for each in _reason_pairs(one, names) if all(each)]
     given = [(cause, effect) for cause, effect in given if effect & (what | why)]
     if any(len(why & cause) >= len(why & effect) and why & cause for cause, effect in given):
@@ -1915,7 +1913,6 @@ LIKENESS_THRESHOLDS = {4: 0.5, 3: 0.6}
 Of 666 pairs of one bank's notes on one project none reaches it."""
 _CONFUSABLES = str.maketrans("асԁеһіјорԛѕуѵх", "acdehijopqsyvx")
 """Lower-case letters of other scripts that look like Latin ones."""
-_SENTENCE_BREAK = late(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n")
 _ANY_WORD = late(r"\w+")
 _BIGRAMS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\uac00-\ud7ff"
 _KANA = "\u3041-\u309f"
@@ -1941,11 +1938,6 @@ def plain_text(text: str) -> str:
 def words_only(text: str) -> str:
     """The words of a text with one blank before, between and after them: without marks and markdown."""
     return f" {' '.join(_ANY_WORD.findall(plain_text(text)))} "
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences and lines of a text that have any words."""
-    return [one for one in _SENTENCE_BREAK.split(normalize("NFC", text)) if _ANY_WORD.search(one)]
 
 
 def tokenize(text: str) -> frozenset[str]:

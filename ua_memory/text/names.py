@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from ua_memory.text.patterns import data_text, late
+from ua_memory.text.sentences import goes_on
 
 _LISTS = tomllib.loads(data_text("name_words.toml"))
 ORDINARY = frozenset(_LISTS["ordinary"].split())
@@ -37,13 +38,11 @@ _CAPITALISED_RUN = late(
     r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*"
     r"|(?!0\d)\d+(?:\.\d+)*(?![\w%]|[.,]\d| (?:[mµk]?g|m?l|cm|\d))))*"
 )
-_SENTENCE_START = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘'„«»]|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
+_BEFORE_CAPITAL = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘'„«»]|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
-_TITLE = late(r"(?<!\w)(?:Mr|Mrs|Ms|Mx|Dr|Prof|Hr|Fr|St|M|Mme|Mlle|Sr|Sra|Srta|Dott|Sig)\.$")
-"""An abbreviated title, whose stop ends no sentence."""
 _COMMON_NOUN = late(
     r"\w+n(?:umme)?r|(?:[A-Z]\w*)?(?:[Aa]rzt|[Ää]rztin|[Aa]nw[aä]lt(?:in)?)|(?:Ex-?)?[Ff]reund(?:in)?"
     r"|Kolleg(?:e|in)|Chefin|Nachbar(?:in)?|Kund(?:e|in)|Vermieter(?:in)?|Lehrer(?:in)?|Bruder|Schwester|Sohn"
@@ -69,8 +68,6 @@ _ENGLISH = late(r"(?i)(?<!\w)(?:the|is|are|to|and|with|can|could|did|does|will|w
 
 LABELS = frozenset(_LISTS["labels"].split())
 """Words before a colon that are no speaker."""
-ABBREVIATIONS: Mapping[str, str] = _LISTS["abbreviations"]
-"""Abbreviations with a full stop that need not end a sentence, by what may follow them."""
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -109,9 +106,8 @@ def _plain_runs(text: str) -> Iterator[tuple[list[str], bool, int, int]]:
     Rings") is one, without its article, and does not merely open a sentence."""
     plain = text if _CODE_SIGNS.isdisjoint(text) else _CODE.sub(lambda m: "\0" * len(m[0]), text)
     for match in _CAPITALISED_RUN.finditer(plain):
-        near = plain[max(0, match.start() - 32) : match.start()]
-        words, opens = match[0].split(" "), _SENTENCE_START.search(near.rstrip(" ")[-3:]) is not None
-        opens = opens and not _TITLE.search(near.rstrip(" "))
+        words, near = match[0].split(" "), plain[max(0, match.start() - 32) : match.start()]
+        opens = is_opening(near.rstrip(" "), match[0])
         if _GERMAN_NOUN.match(match[0]):
             words, opens = words[2:], False
         elif (
@@ -123,6 +119,13 @@ def _plain_runs(text: str) -> Iterator[tuple[list[str], bool, int, int]]:
         if "of" in words:
             words, opens = words[words[0] == "The" or (opens and _is_opener(words[0])) :], False
         yield words, opens, match.start(), match.end()
+
+
+def is_opening(before: str, word: str) -> bool:
+    """Whether a word after the text `before` begins a sentence, clause or list item, so that its capital says
+    nothing."""
+    goes = before[-2:-1].isalpha() and goes_on(before, word)
+    return not goes and _BEFORE_CAPITAL.search(before[-3:]) is not None
 
 
 def _trim_name(words: list[str]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections import namedtuple
 
 from ua_memory.text.patterns import late
+from ua_memory.text.sentences import sentences
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -431,7 +432,6 @@ _LABEL = late(
     r"(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_SENTENCE = late(r"[^.!?。！？\n]+[.!?。！？]*")
 
 
 def typed_prompt(raw: str) -> str:
@@ -480,15 +480,15 @@ def _last_person_turn(text: str) -> str:
 def condense(text: str) -> str:
     """At most CONDENSED characters of a text, in order: questions from the last on, then the last sentence,
     the first, and others from the end."""
-    sentences = [found for found in (each.strip() for each in _SENTENCE.findall(text)) if found]
-    numbers = range(len(sentences))
-    asking = [n for n in reversed(numbers) if sentences[n].endswith(("?", "？"))]
+    said = sentences(text)
+    numbers = range(len(said))
+    asking = [n for n in reversed(numbers) if said[n].endswith(("?", "？"))]
     wanted = dict.fromkeys([*asking, *numbers[-1:], *numbers[:1], *reversed(numbers)])
     chosen, room = set[int](), CONDENSED
     for n in wanted:
-        if len(sentences[n]) < room:
+        if len(said[n]) < room:
             chosen.add(n)
-            room -= len(sentences[n]) + 1
+            room -= len(said[n]) + 1
         elif room < CONDENSED // 4:
             break
-    return " ".join(sentences[n] for n in sorted(chosen)) or " ".join(text[-CONDENSED:].split())
+    return " ".join(said[n] for n in sorted(chosen)) or " ".join(text[-CONDENSED:].split())

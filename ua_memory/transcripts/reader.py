@@ -18,6 +18,7 @@ from ua_memory.errors import Usage as UsageError
 from ua_memory.records import Problem
 from ua_memory.text import grounding
 from ua_memory.text.noise import has_envelope
+from ua_memory.text.sentences import main_clauses
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
 from ua_memory.transcripts.databases import Hermes, OpenCode
@@ -259,7 +260,7 @@ LONGEST_OUTPUT, MOST_OUTPUT = 32 << 10, 256 << 10
 
 def _with_echo_of(turn: Turn, outputs: Collection[str]) -> Turn:
     source = "\n".join(outputs)
-    echo = [one.strip() for one in grounding.sentences(turn.text) if grounding.mostly_repeats(one, source)]
+    echo = [one.strip() for one in main_clauses(turn.text) if grounding.mostly_repeats(one, source)]
     return replace(turn, echo="\n".join(echo)) if echo else turn
 
 

@@ -41,6 +41,7 @@ from ua_memory.retain import ledger
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded_claims
+from ua_memory.text.sentences import spans
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
 from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, make_needles, needles_not_in
@@ -400,7 +401,6 @@ class FileEdits:
 
 _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 _BLOCKQUOTE = re.compile(r"\s*>")
-_SENTENCE_GAP = re.compile(r"(?<=[.!?。！？])\s+")
 
 
 def _plain_sentence(sentence: str) -> str:
@@ -413,11 +413,8 @@ def _sentences(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
         yield 0, len(text), list(fields.citations(text))
         return
     for start, stop, cited in split_by_citations(text):
-        at = start
-        for end in () if cited else _SENTENCE_GAP.finditer(text, start, stop):
-            yield at, end.start(), cited
-            at = end.end()
-        yield at, stop, cited
+        every = [(0, stop - start)] if cited else spans(text[start:stop])
+        yield from ((start + at, start + to, cited) for at, to in every)
 
 
 def _remove_citations(sentence: str, start: int, lost: Sequence[fields.Citation]) -> str:
