@@ -22,7 +22,15 @@ from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, SHORT_WEEKDAYS, WEEKDAYS
 from ua_memory.text.grounding import terms
-from ua_memory.text.names import LABELS, NO_NAMES, ORDINARY, in_lexicon, name_candidates, names
+from ua_memory.text.names import (
+    LABELS,
+    NO_NAMES,
+    ORDINARY,
+    in_lexicon,
+    is_foreign,
+    name_candidates,
+    names,
+)
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.sentences import CODE, goes_on, spans
@@ -166,7 +174,10 @@ _FIELD = late(
     r"|evening|night) ?: *(?=\S)"
 )
 """A label and its value, as in a form."""
-_CONTACT = late(r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|[\w.+-]+@[\w-]+\.\w+)")
+_CONTACT = late(
+    r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|\b\d{2,4}(?: \d{2,4}){2,}"
+    r"|[\w.+-]+@[\w-]+\.\w+)"
+)
 _WRAPPED_LINE = 60
 """A line of so many characters without an end continues in the next one, as editors wrap text."""
 
@@ -1446,6 +1457,11 @@ _OF_PERSON = late(
 """Labels of the name of the person whom a form is about."""
 _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
+_LISTS_ITEMS = late(
+    r":$|\b(?:\w*list[ea]?|zutaten|ingr[eé]dient\w*)(?: (?:for|für|pour|para|per|de|del?la) .{1,40})?$",
+    re.IGNORECASE,
+)
+"""The end of a line above a list."""
 _FEWEST_ENTRIES = {"dated": 2, "contact": 2, "field": 3, "item": 1, "line": 1}
 """The fewest lines of each kind that make a list."""
 
@@ -1470,7 +1486,7 @@ def _entries(part: TextPart) -> Iterator[Fact]:
         for lead, text, quote in zip(leads, texts, quotes, strict=True):
             label, _, value = text.partition(":") if kind == "field" else ("", "", text)
             named = f"{known} {_inner_names(label)} {'' if lead == title else f'with {lead}'} : {value}"
-            yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text))
+            yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text, is_foreign(part.text)))
 
 
 def _inner_names(title: str) -> str:
@@ -1490,8 +1506,9 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
 
 def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     """The lists of a text: their kind, their title with a colon, '' for none, and their lines."""
-    found = [each for block in _blocks(text) for each in _with_days_apart(block)]
-    kinds, at = list(_entry_kinds(found)), 0
+    foreign = is_foreign(text)
+    found = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
+    kinds, at = list(_entry_kinds(found, foreign)), 0
     labels = sum(
         kind == "field" or block.text.endswith(":") for kind, block in zip(kinds, found, strict=True)
     )
@@ -1512,7 +1529,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
         yield kind, f"{without_markup(title).rstrip(' :')}:" if title else "", lines
 
 
-def _entry_kinds(found: Sequence[_Block]) -> Iterator[str]:
+def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
     """The kind of list that each block is a line of, '' for none."""
     kind = above = ""
     for block in found:
@@ -1520,7 +1537,7 @@ def _entry_kinds(found: Sequence[_Block]) -> Iterator[str]:
         short = len(text.split()) <= _LONGEST_ENTRY and (block.marker or not re.search("[.!?:]$", text))
         is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
         is_field = is_field and len(list(spans(text))) == 1
-        if short and _dated(text):
+        if short and _dated(text, foreign):
             kind = "dated"
         elif is_field and kind == "field":
             kind = "field"
@@ -1529,17 +1546,19 @@ def _entry_kinds(found: Sequence[_Block]) -> Iterator[str]:
         elif block.marker or is_field:
             kind = "field" if is_field else "item"
         else:
-            kind = "line" if short and not block.apart and (kind == "line" or above.endswith(":")) else ""
+            kind = (
+                "line" if short and not block.apart and (kind == "line" or _LISTS_ITEMS.search(above)) else ""
+            )
         above = text
         yield kind
 
 
-def _with_days_apart(block: _Block) -> Iterator[_Block]:
+def _with_days_apart(block: _Block, foreign: bool) -> Iterator[_Block]:
     """An enumeration of days ("Termine: 3.12. Röntgen, 10.12. Kontrolle") as a title and its lines."""
     label, _, rest = one_line(block.text).partition(": ")
     lines: list[str] = []
     for each in re.split(r"(?<=[,;]) ", rest):
-        if _dated(each):
+        if _dated(each, foreign):
             lines.append(each)
         elif lines:
             lines[-1] += f" {each}"
@@ -1552,15 +1571,16 @@ def _with_days_apart(block: _Block) -> Iterator[_Block]:
         yield from (replace(block, text=line.rstrip(".,;"), apart=False) for line in lines)
 
 
-def _dated(line: str) -> str:
+def _dated(line: str, foreign: bool) -> str:
     """A line that begins with a day, in words from which that can be read; '' for another."""
     line = _ON_DAY.sub("", line)
+    line = extract_by_model.with_dots(line).removeprefix("am ") if foreign else line
     start = " ".join(line.split()[:4])
     word = _NEXT_WORD.match(start)
     named = word and (foreign_dates.is_name(word[1]) or word[1].lower() in {*ALL_MONTHS, *SHORT_WEEKDAYS})
     if not (named or start[:1].isdigit()) or not any(map(str.isdigit, start)):
         return ""
-    ways = (lead for lead in ("", "am ") if extract_by_model.when_in_text(lead + start, _ANY_DAY))
+    ways = (lead for lead in ("am ", "") if extract_by_model.when_in_text(lead + start, _ANY_DAY))
     return next((lead + line for lead in ways), "")
 
 

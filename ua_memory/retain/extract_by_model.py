@@ -23,6 +23,7 @@ from ua_memory.retain.subagent import SHORTEST_QUOTE, link_name, one_line
 from ua_memory.text import calendar as text_calendar
 from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
+from ua_memory.text.names import is_foreign
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
 from ua_memory.text.sentences import around, spans
@@ -145,6 +146,10 @@ _ON = (
     r"(?<!\w)(?:am|vom|zum|ab|(?<!\.\s)bis|de[nrm](?!\s+\S+\s+(?-i:[A-ZÄÖÜ]))|seit"
     r"|(?-i:Mo|Di|Mi|Do|Fr|Sa|So)\.?,?|\w+(?:tag|day|woch),?)\s+"
 )
+_SLASHED = late(
+    r"(?:(?<![\w/.,-])(?=\S+/\d{4})|\b(?:le|el|il|du|del|dal|au|al) |^(?!1/2|[12]/3|[13]/4))"
+    r"(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])(?:/((?:19|20)\d\d))?(?![\w/])"
+)
 _SHORT_DATE = late(
     rf"(?<![\w.,:/-])(?:(?:(?:{_ON}|^|(?<=[:(,]\s)){_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)|{_ON}"
     rf"|(?=[\d.]+\s?{_YEAR})){_SHORT_DAY.replace('.)?', '.)')}(?:\s?({_YEAR})(?!\.?\d)|(?![\d\w]))",
@@ -190,7 +195,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if said is None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
-    text = _CLAUSE_TEXT.sub(_without_old_date, text)
+    text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
     found = set(_named_periods(text, said))
     if len(found) > 1:
         found = set(_named_periods(_BORN.sub(" ", text), said))
@@ -204,6 +209,11 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if end - start == timedelta(days=1) and {start.weekday()} < weekdays:
         return None
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
+
+
+def with_dots(text: str) -> str:
+    """A text that is not in English with its dates as in German: `le 3/12`, `04/06/1939`."""
+    return _SLASHED.sub(lambda m: f"am {m[1]}.{m[2]}.{m[3] or ''}", text)
 
 
 def when_field(start: date, end: date) -> str:
