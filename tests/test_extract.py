@@ -681,6 +681,7 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
         (("Partners have 3000.", "Set.", "sorry, 6000, they renegotiated"), "Partners have 3000. – sorry"),
         (("the ttl is 30 days", "Ok, 30.", "er, 90. stripe retries for longer"), "30 days – er, 90."),
         (("staging queue is hooks-stg-v2", "Ok.", "scratch the v2"), "hooks-stg-v2 – scratch the v2"),
+        (("Die Session läuft 30 Minuten.", "Ok.", "30 ist der IT zu lang, 20."), "Minuten. – 30 ist"),
         (("the path is /etc/a.yaml", "Ok.", "nvm, its /etc/b.yaml"), "/etc/a.yaml – nvm, its"),
         (
             ("sync is every 15 min", "Added a 15 minute timer to `a.py`.", "actually 5 min"),
@@ -998,6 +999,9 @@ def test_a_standing_rule_beside_an_answer_is_a_statement_of_its_own() -> None:
         ("Bonjour, je m'appelle Chloé.", "Bonjour, je m'appelle Chloé."),
         ("Go-live is December 2nd.", "Go-live is December 2nd."),
         ("profile name is WHS_PROD", "profile name is WHS_PROD"),
+        ("logs go to loki, label app=thumbs", "logs go to loki, label app=thumbs"),
+        ('Der Realm heißt "intern".', 'Der Realm heißt "intern".'),
+        ("My goal is to give them a home.", ""),
         ("http port 8300, metrics 9300", "http port 8300, metrics 9300"),
         ("the error is 404", ""),
         ("coverage is 87%", ""),
@@ -1383,6 +1387,13 @@ def test_what_the_person_denies_next_is_not_kept(denial: str) -> None:
     assert assistant(claim, ("person", denial)) == []
 
 
+def test_a_question_about_it_is_kept_with_the_sentence_before_it() -> None:
+    asked = "I see a cap of 50 open indexes. Do you want it configurable?"
+    said = "yes, env MAX_INDEXES, default 64"
+    assert texts(extract(talk(("assistant", asked), ("person", said)))) == [f"{asked} – {said}"]
+    assert not assistant("Fixed and documented in the README.", ("person", "ok"))
+
+
 def test_a_guess_of_the_agent_is_kept_only_if_it_is_confirmed() -> None:
     guess = "The hang is probably caused by the keyring because `PIP_NO_INPUT` is not set."
     assert guess in texts(assistant(guess, ("person", "that was it")))
@@ -1430,6 +1441,7 @@ def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
         ("The logs go to loki.", "Added.", "that one needs the header X-Scope-OrgID: media", 0),
         ("die zweite sollten wir übrigens löschen", "Welche meinst du?", "die tabelle readings_old", 0),
         ("Fine.", "The mock closes after 100 requests.", "ah ok that makes sense, bump it to 1000", 1),
+        ("The second job is built in Warsaw.", "Ok.", "It must not share our service account.", 0),
         ("Ask Ines from platform.", "Noted.", "She's in Lisbon, so UTC+0.", 0),
         ("Ok.", "The lease lasts 15 seconds.", "thats too short, nodes pause for gc. 45", 1),
         ("Herr Roth kommt am 18. Mai.", "Notiert.", "Bis dahin müssen die Einheiten stehen.", 0),

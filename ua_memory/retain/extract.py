@@ -441,8 +441,10 @@ def score(sentence: Sentence, context: Context) -> Score:
         return SETTLED
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
-    if not context.person and not context.confirmed and {"not settled", "reason"} <= found.keys():
-        return NO_SCORE  # a guess
+    guess = not context.confirmed and {"not settled", "reason"} <= found.keys()
+    bare = {"claims a change", "under 8 words"} <= found.keys() and not _SPECIFIC.search(sentence.text)
+    if not context.person and (guess or bare):
+        return NO_SCORE
     carrying = (
         name for name, cue in worth_cues().items() if cue.group == WORTH_KEEPING and found.get(name, 0) > 0
     )
@@ -548,7 +550,11 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     if CUT_OFF.search(text) or not (person or sentence.is_complete or sentence.marker):
         return False
     bare = _CODE_LIKE.sub(" ", text)
-    spoken = [word for word in (words if _UNSPACED.search(text) else bare.split()) if word[:1].isalpha()]
+    spoken = [
+        word
+        for word in (words if _UNSPACED.search(text) else bare.split())
+        if word.lstrip("\"'„“«(")[:1].isalpha()
+    ]
     return len(spoken) >= min(4, least) and 2 * len(spoken) >= len(words)
 
 
@@ -635,10 +641,15 @@ def _question_in(said: Sequence[Sentence]) -> str:
         return ""
     said = said[: asked[-1] + 1] if asked else said
     text, before = said[-1].text if said else "", said[-2] if len(said) > 1 else None
-    if before and _length(text) < _SHORT_QUESTION and (before.text.endswith(_ASKS) or not before.is_item):
+    about_it = asked and before and _IT.search(text) and _length(before.text) >= _SHORT_QUESTION
+    short = about_it or _length(text) < _SHORT_QUESTION
+    if before and short and (before.text.endswith(_ASKS) or not before.is_item):
         text = f"{before.text} {text}"
     text += "?" if asked and not text.endswith(_ASKS) else ""
     return text if len(text) <= _LONGEST_QUESTION and _length(text) >= _SHORT_QUESTION - 1 else ""
+
+
+_IT = late(r"\b(?:it|them|those|dafür|damit|darin|daran)\b", re.IGNORECASE)
 
 
 def _asks(text: str) -> bool:
@@ -912,11 +923,13 @@ class Extraction:
         if not typed and (least := _answer_score(about, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
-            self._insert(_answer(about, found, answer, self._zone, least is LIMIT or leans), (number, 0))
+            kept = _answer(about, found, answer, self._zone, least is LIMIT or leans)
+            self._insert(kept, (number, 0))
+            self._last_said = kept.text
             return rules
         amends = _has_value(before) and _has_value(turn.text) and _replies_by("corrects", turn.text)
         lines = (before,) if amends else (about, before) if leans else ()
-        line = next((one for one in lines if one and not _passes(one)), "")
+        line = next((one for one in lines if 0 < len(one) <= _LONGEST_QUESTION and not _passes(one)), "")
         if not line or not said or self._given_threshold:
             return said
         return [replace(said[first], text=f"{line} –", quote="", index=-1), *said[first:]]
@@ -973,12 +986,17 @@ class Extraction:
         overrules = _replies()["overrules"].match(text) if not self._question.endswith(_ASKS) else None
         picks = _replies_by("picks another", text) and not self._question
         another = picks or _replies_by("rechooses", text) or _replies_by("asks which", self._question)
-        if not (corrects or overrules or another) or text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
+        judges = _replies_by("judges", text)
+        if (
+            not (corrects or overrules or another or judges)
+            or text.endswith(_ASKS)
+            or _length(text) > _LONGEST_ANSWER
+        ):
             return 0
         said = terms(text)
         rest = "" if corrects or not overrules else text[overrules.end() :]
         named = terms(re.split(r"[,.;:]", rest)[0])
-        gives_value = _length(rest) <= _LONGEST_VALUE
+        gives_value = not judges and _length(rest) <= _LONGEST_VALUE
         outdates, numbers = _replies_by("outdates", text), {*re.findall(r"\d+", self._value)}
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
             if found.candidate.who != "person":
@@ -1023,6 +1041,7 @@ class Extraction:
             )
             text = other.candidate.text
             same = same or _updates(other, said, about, changes) or _differ_in_typo(text, candidate.text)
+            same = same or candidate.text.startswith(f"{text} – ")
             apart = _are_numbered_apart(text, candidate.text) or _answer_apart(text, candidate.text)
             return same and not apart
 
@@ -1201,7 +1220,10 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     if one.block == other.block:
         if _asks(other.text):
             return False
-        if _replies_by("amends", other.text) or (_VOTES.match(other.text) and _length(other.text) < 4):
+        words = _length(other.text)
+        if (_VOTES.match(other.text) and words < 4) or (words < 3 and _has_value(other.text)):
+            return True
+        if _replies_by("amends", other.text):
             return True
         refers = _REFERS.match(other.text) or _replies_by("points back", other.text)
         return bool(refers) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
