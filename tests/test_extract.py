@@ -710,6 +710,7 @@ def test_a_correction_stands_with_what_it_corrects_and_a_refused_proposal_goes(
         "Emma kommt in die Kita Regenbogen. Sie ist allergisch gegen Haselnüsse.",
         "We move the database to Scaleway in Paris. Their quote was 64 euros a month.",
         "The demo is on Thursday. Actually, Friday.",
+        "Blower part came early, Dale put it in this morning. Total was 495 not 520.",
         "set the timeout to 30 seconds. wait no, make it 60 seconds",
         "nimm Port 8080. ach nein, doch lieber 9090",
         "poll interval 2 sec is too slow, make it 500ms. wait no, use LISTEN/NOTIFY instead of polling",

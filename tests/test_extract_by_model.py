@@ -136,6 +136,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("As Tom said on Friday, the printer is broken.", None),
         ("Rafael is back on Monday. But Monday's meeting moved to Tuesday at 3pm.", None),
         ("They moved the freeze, it starts nov 23 because of black friday", "2026-11-23"),
+        ("Please pay the bill by January 20, because the rate went up.", "2027-01-20"),
         ("The demo is on Monday, not Tuesday.", "2026-11-23"),
         ("Meeting was moved to Thursday, 3pm", "2026-11-26"), ("We met Thursday, 3pm", None),
         ("Black Friday ist am 27.11., bis dahin muss es laufen", "2026-11-27"),

@@ -206,6 +206,7 @@ def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(in
     query = "phone number of the person who stole the bicycle"
     answer = search(index, query)
     assert not answer.answered or answer.hits[0].item.text.startswith("The phone number")
+    assert not search(index, "who is the dentist from Dayton").answered
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,23 @@ def test_a_month_alone_is_the_latest_that_has_begun(number: int, on: date, frame
     assert window(frame.format(MONTHS[number - 1]), on) == iso(*month(year, number))
 
 
+@given(
+    months,
+    ons,
+    st.sampled_from(("what is planned in {}?", "what will happen in {}", "what must be paid in {}")),
+)
+def test_a_month_alone_is_the_next_if_the_future_is_asked_about(number: int, on: date, frame: str) -> None:
+    year = on.year if number >= on.month else on.year + 1
+    assert window(frame.format(MONTHS[number - 1]), on) == iso(*month(year, number))
+
+
+@pytest.mark.parametrize(
+    "text", ["was im Mai geplant war", "what was planned in May", "what should I have done in May"]
+)
+def test_a_plan_of_the_past_is_asked_about_the_past(text: str) -> None:
+    assert window(text, date(2026, 11, 21)) == ("2026-05-01", "2026-06-01")
+
+
 @given(months, ons)
 def test_last_this_and_next_month_by_name(number: int, on: date) -> None:
     name = MONTHS[number - 1]

@@ -333,12 +333,12 @@ class _Search:
         ("the man who fell") is searched for first, then what is asked of that name."""
         asked = clean(text)
         described = noise.find_description(asked) if len(asked) <= LONGEST_DESCRIBED else None
-        if described is None:
+        if described is None or not noise.asks_more(described):
             return direct
         if described.after is not None:
-            return self._resolve_role(text, described, direct) if noise.asks_more(described) else direct
+            return self._resolve_role(text, described, direct)
         hits = self._lookup(DESCRIBED_HITS, [described.clause])[0].hits
-        least = EVENT_SHARE * hits[0].match if hits else 0.0
+        least = max(EVENT_SHARE * hits[0].match, KNOWN_DESCRIPTION) if hits else 0.0
         who = [hit for hit in hits if hit.match >= least and not noise.is_question(hit.item.text)]
         found = self._find_about(text, described, who, ANSWERED)
         return self._joined(direct, *found) if found else direct
@@ -378,7 +378,11 @@ class _Search:
         for hit in (*first, *direct.hits):
             every.setdefault(hit.item.key, hit)
         scores = itertools.accumulate((hit.score for hit in every.values()), min)
-        hits = tuple(replace(hit, score=score) for hit, score in zip(every.values(), scores, strict=True))
+        out = {key for key, hit in every.items() if direct.days and not direct.days.covers(hit.item)}
+        hits = tuple(
+            replace(hit, score=score, outside=key in out)
+            for (key, hit), score in zip(every.items(), scores, strict=True)
+        )
         return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWERED)
 
     def _lookup(self, limit: int, queries: Sequence[str]) -> list[SearchResult]:
@@ -525,7 +529,7 @@ LONGEST_DESCRIBED = 200
 """Characters of a query that is searched for descriptions: each name takes a search."""
 
 
-KNOWN_ROLE = 0.8
+KNOWN_ROLE, KNOWN_DESCRIPTION = 0.8, 0.52
 """The minimum match of a text that says who has a role."""
 
 

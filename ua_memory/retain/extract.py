@@ -1153,8 +1153,9 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
     """The sentences worth keeping, each with its neighbours that belong to it."""
     said = list(said)
     scores = [score(sentence, context) if sentence.quote else NO_SCORE for sentence in said]
-    for n, (one, other) in enumerate(pairwise(said), start=1):
-        if context.person and one.block == other.block and _corrects_value(one, other):
+    for n, one in enumerate(said) if context.person else ():
+        above = said[n - 1] if n and said[n - 1].block == one.block else None
+        if (above and _corrects_value(above, one)) or _replies_by("gives the right value", one.text):
             scores[n] = max(CORRECTION, scores[n], key=lambda found: found.value)
     at = free = 0
     while at < len(said):
@@ -1223,7 +1224,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
         words = _length(other.text)
         if (_VOTES.match(other.text) and words < 4) or (words < 3 and _has_value(other.text)):
             return True
-        if _replies_by("amends", other.text):
+        if any(_replies_by(how, other.text) for how in ("amends", "gives the right value")):
             return True
         refers = _REFERS.match(other.text) or _replies_by("points back", other.text)
         return bool(refers) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)

@@ -1065,6 +1065,7 @@ _TENSE_CUE = late(
     re.IGNORECASE,
 )
 _CLAUSE_END = late(r";|\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
+_BECAUSE = late(r"\bbecause\b[^,]*", re.IGNORECASE)
 _SCHEDULED = late(
     r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted)\b.{0,80}\bto)"
     r"(?: the| \w+day,?)?\s*$",
@@ -1078,7 +1079,7 @@ def tense(text: str, at: int, to: int) -> Tense:
     verb after it in its sentence."""
     before, after = around(text, at, to)
     cues = [*_TENSE_CUE.finditer(_CLAUSE_END.split(before)[-1])]
-    cues = cues or [*_TENSE_CUE.finditer(after.partition(";")[0])][:1]
+    cues = cues or [*_TENSE_CUE.finditer(_BECAUSE.sub("", after.partition(";")[0]))][:1]
     if not cues:
         return ""
     if cues[-1]["past"]:

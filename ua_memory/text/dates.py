@@ -74,8 +74,27 @@ class _NearestText(DateText):
     """A text in which a day of a month without a year is the nearest one, and a weekday may be today."""
 
 
+class _ComingText(DateText):
+    """A text that asks about the future: without a year the next day, week or month of a name is meant."""
+
+
+_ASKS_AHEAD = late(
+    r"\b(?:planned|upcoming|scheduled|coming up|due|will|shall|going to|should|(?:have|has|needs?) to|must"
+    r"|geplant|ansteh\w+|fällig|werden?|wird|müssen|soll(?:en|te)?|prévue?s?|sera|seront|devons|dois"
+    r"|previst[oa]s?|será|debo|tenemos que)\b|\bsteht\b.*\ban\b",
+    re.IGNORECASE,
+)
+_ASKS_BACK = late(
+    r"\b(?:was(?! (?:ist|steht|muss|müssen|soll\w*|wird|werden)\b)|were|did|had|been|went|should\b.* have"
+    r"|remember|from|since|hatten?|wurden?|war(?:en|st)?|hat|haben?|seit|était|étaient|depuis|fue|fueron|desde)\b",
+    re.IGNORECASE,
+)
+
+
 def resolve(text: DateText, time: Time) -> DateSpan:
-    """A time as a date range. A recurring date becomes the latest that has begun, or the nearest."""
+    """A time as a date range. A recurring date becomes the latest that has begun, the next or the nearest."""
+    if isinstance(time, Cycle) and isinstance(text, _ComingText):
+        return next(each for each in time.occurrences_near(text.today) if each.bounds()[1] > text.today)
     if isinstance(time, Cycle) and isinstance(text, _NearestText) and time.grain == "day":
         near = [
             one for one in time.occurrences_near(text.today) if time.today or one.bounds()[0] <= text.today
@@ -752,10 +771,11 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     """
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
-    found = _find_phrases(DateText.of(text, local, zone or now.tzinfo, _is_month_first(zone or now.tzinfo)))
+    kind = _ComingText if _ASKS_AHEAD.search(text) and not _ASKS_BACK.search(text) else DateText
+    found = _find_phrases(kind.of(text, local, zone or now.tzinfo, _is_month_first(zone or now.tzinfo)))
     foreign = not found
     if foreign:
-        found = _find_foreign(text, local, zone or now.tzinfo)
+        found = _find_foreign(text, local, zone or now.tzinfo, kind)
     at = tuple(sorted(place for _, place in found))
     order = requested_order(text, at)
     whole = reduce(joined_stretch, (stretch for stretch, _ in found)) if found else DateSpan(None, None)

@@ -92,9 +92,13 @@ _ROLE = (
     r"|(?:flat|room)mate|translator|photographer|maintainer)"
 )
 _SOMEBODY = rf"(?:{_ROLE}|person|man|woman|lady|guy|girl|boy|one|company|firm|shop|place|team)"
+_A_TIME = (
+    r"(?:\d|(?:now|today|then|last|next|this|mar(?:ch)?|may|june?|july?|spring|summer|autumn|winter|christmas|easter"
+    r"|\w+day|(?:jan|feb|apr|aug|sep|oct|nov|dec)[a-z]*)\b)"
+)
 _DESCRIPTION = late(
     r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?"
-    rf"(?:\w+\s+who|{_SOMEBODY}\s+(?:that|which|with|from))\s+(?P<clause>\w.*?)[?!.\s]*$",
+    rf"(?:\w+\s+who|{_SOMEBODY}\s+(?:that|which|with|from(?!\s+{_A_TIME})))\s+(?P<clause>\w.*?)[?!.\s]*$",
     re.IGNORECASE,
 )
 _NAMED_ROLE = late(
@@ -106,6 +110,7 @@ _ASKS_WHO = late(
     r"(?:who|what|which|is|was|are|were|the|a|s|names?|called|again|i|me|to|of|do|does|did|you|know)",
     re.IGNORECASE,
 )
+_WHO_IS = late(r"\W*who(?:['’]s|\s+(?:is|was))\W*", re.IGNORECASE)
 _AUXILIARY = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
 _BESIDES = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGNORECASE)
 
@@ -131,9 +136,13 @@ def find_description(query: str) -> Description | None:
     return found and Description(query[: found.start()], found["clause"], found.groupdict().get("after"))
 
 
-def asks_more(role: Description) -> bool:
-    """Whether a query asks for more than who has a role."""
-    return not all(_ASKS_WHO.fullmatch(word) for word in re.findall(r"\w+", role.before + role.after))
+def asks_more(described: Description) -> bool:
+    """Whether a query asks for more than who is described."""
+    if (
+        described.after is None
+    ):  # what is asked may stand in the clause: "what is the man who fell allergic to"
+        return not _WHO_IS.fullmatch(described.before)
+    return not all(map(_ASKS_WHO.fullmatch, re.findall(r"\w+", described.before + described.after)))
 
 
 def replace_description(described: Description, name: str, found: str) -> str:
