@@ -196,6 +196,8 @@ def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None
         "Am 3. Mai 2026 schrieb ich eine Mail an Eva.",
         "Umzug\n12. Dezember 2026\nGestern habe ich Kisten gekauft.",
         "Rent is due on\nNovember 5, 2026\nand costs 900 euros.",
+        "Berlin, den 31. Februar 2026\n\nGestern war Ruhe.",
+        "Berlin, 31.2.2026\n\nGestern war Ruhe.",
         "Born in Kiel, 3 April 1948\nHe came yesterday.",
         "Hartmann, Ingrid, 3.4.1948\nSie nimmt seit gestern Torasemid.",
         "Tom said:\n> I live in Kiel.\nHe moved yesterday.",
@@ -248,6 +250,10 @@ HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station 
             for head in ("Nantes, le 5 novembre 2026", "Berlin, den 5. November 2026", "November 5, 2026",
                 "Jo Smith\nMain Street 5\n\nKöln, 05.11.2026", "Plan B\nDatum: 5.11.2026",
                 "Bologna, 5 novembre 2026")
+        ),
+        (
+            "3. November 2026\nIch war in Bonn und Kiel.\n\n5. November 2026\nGestern kam der Rollator 300.",
+            [("Ich war in Bonn und Kiel.", None), ("Gestern kam der Rollator 300.", "2026-11-04")],
         ),
         *(
             (f"My phone number is 555-0142.\n\n{head}\n\n> I never eat fish.\n> We met yesterday in Rome.\n\n"

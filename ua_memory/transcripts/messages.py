@@ -270,13 +270,14 @@ def _lines_by_part(
     """Each line, except further header fields of a mail: its number, its part, whether it starts that part,
     and its text."""
     before, fields, fence = part, False, ""
-    own, quotes = part, False
+    own, written, quotes = part, part.at, False
     for number, line in lines:
         fence = _open_fence(line, fence)
         plain = _QUOTE_SIGNS.sub("", line) if _QUOTED in form.stamps else line
         following = None if fence else _starting_part(plain, before, form)
-        if form.stamps is _LETTER and following and own.at and following.at and following.at > own.at:
-            following = None  # a day to come is that of an event
+        if form.stamps is _LETTER and following:
+            at = following.at  # a day to come is that of an event
+            following = following if at and (not written or at <= written) else None
         if following and plain == line and not _QUOTED.match(line):
             own = following
         elif quotes and plain == line and line.strip():
@@ -460,10 +461,9 @@ def _stamp_day(numbers: str, half: bool) -> date | None:
 def _mail_day(text: str, near: datetime | None) -> datetime | None:
     """The day on which a mail was sent."""
     spans = [span for span in calendar.spans(text, date(2000, 1, 1)) if span.is_day]
-    foreign = [date(*each[:3]) for each in foreign_dates.days_of_months(text) if each[0]]
-    day = foreign[0] if foreign else spans[0].start if spans else None
-    if numbers := re.search(r"\d\d?\.\d\d?\.\d{4}", text):
-        day = _stamp_day(numbers[0], half=False)
+    numbers = [f"{day}.{month}.{year}" for year, month, day, _ in foreign_dates.days_of_months(text) if year]
+    numbers += re.findall(r"\d\d?\.\d\d?\.\d{4}", text)
+    day = _stamp_day(numbers[0], half=False) if numbers else spans[0].start if spans else None
     return _moment(day, text.replace(".", " "), near)
 
 
