@@ -417,6 +417,8 @@ def test_lists_and_forms_are_kept_with_their_titles(text: str, kept: list[str]) 
         ("\"I live in Kiel,\" I said. \"I have two kids,\" I said. \"I eat no fish,\" I told the doctor.",
             ["\"I live in Kiel,\" I said.", "\"I have two kids,\" I said.",
              "\"I eat no fish,\" I told the doctor."]),
+        ("Es regnet. \"Ich ziehe im Mai nach Kiel\", sagte Anna. \"Mein Vertrag endet im April.\" Kalt.",
+            ["\"Ich ziehe im Mai nach Kiel\", sagte Anna. \"Mein Vertrag endet im April.\""]),
         ("Da sprach der Esel: \"Ich gehe nach Bremen.\" \"Ich bin alt\", klagte der Hund. Er ging. "
             "Am 3. Mai war Ruhe.",
             ["Am 3. Mai war Ruhe."]),

@@ -132,6 +132,7 @@ LONGEST_TURN_END = 100_000
 _LONGEST_SENTENCE = 2_000
 """Most characters of a sentence; longer ones are skipped."""
 
+_QUOTE_MARKS = '"„“”»«'
 _SENTENCE_END = late(r"[.!?。！？…][\"'”“’»«)\]*_`]*$")
 _FENCE = late(r"\s*(`{3,}|~{3,})")
 _HEADING = late(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
@@ -1173,7 +1174,8 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         leans = refers or _replies_by("points back", said[start].text)
         before = start - 1
         about_them = before >= free and _ABOUT_THEM.match(said[start].text)
-        if corrects or leans or (about_them and _NAMES_SEVERAL.search(said[before].text)):
+        speaks_on = before >= free and _speaks_on(said[before], said[start])
+        if corrects or leans or speaks_on or (about_them and _NAMES_SEVERAL.search(said[before].text)):
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
             elif refers and not (
@@ -1207,6 +1209,12 @@ def _ends_in_rule(text: str) -> bool:
     return standing_rule(rule) and not worth_cues()[REFERS_BACK].pattern.match(rule.lower())
 
 
+def _speaks_on(one: Sentence, other: Sentence) -> bool:
+    """Whether a sentence is a mere quotation of somebody who speaks in the one before."""
+    says = _replies()["somebody says"]
+    return other.text[0] in _QUOTE_MARKS and bool(says.search(one.text)) and not says.search(other.text)
+
+
 def _introduces_next(sentence: Sentence) -> bool:
     """Whether a sentence can say what the next one is about: it is no exclamation, question or lead."""
     return len(sentence.text.split()) > 2 and not sentence.text.endswith(("?", ":"))
@@ -1221,6 +1229,8 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     if one.block == other.block:
         if _asks(other.text):
             return False
+        if _speaks_on(one, other):
+            return True
         words = _length(other.text)
         if (_VOTES.match(other.text) and words < 4) or (words < 3 and _has_value(other.text)):
             return True
@@ -1400,7 +1410,9 @@ def _without_tales(text: str) -> str:
     if len(creature.findall(text)) < 2 and len(anybody.findall(text)) < 3:
         return text
     for one in sentences(text):
-        if (anybody.search(one.quote) or one.quote[0] in '"„“”»«') and _replies_by("of oneself", one.quote):
+        if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and _replies_by(
+            "of oneself", one.quote
+        ):
             text = re.sub(r"\s+".join(map(re.escape, one.quote.split())) + "[ \t]*", "", text)
     return text
 
