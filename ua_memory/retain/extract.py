@@ -1492,6 +1492,8 @@ _OF_PERSON = late(
 """Labels of the name of the person whom a form is about."""
 _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
+_MOST_JOINED = 20
+"""Most items of a list that are one statement."""
 _LISTS_ITEMS = late(
     r":$|\b(?:\w*list[ea]?|zutaten|ingr[eé]dient\w*)(?: (?:for|für|pour|para|per|de|del?la) .{1,40})?$",
     re.IGNORECASE,
@@ -1544,9 +1546,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     foreign = is_foreign(text)
     found = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
     kinds, at = list(_entry_kinds(found, foreign)), 0
-    labels = sum(
-        kind == "field" or block.text.endswith(":") for kind, block in zip(kinds, found, strict=True)
-    )
+    labels = kinds.count("field") + sum(block.text.endswith(":") for block in found)
     for kind, run in groupby(kinds):
         first, at = at, at + len(list(run))
         lines, above = found[first:at], found[first - 1] if first else None
@@ -1561,7 +1561,9 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
         alone = above and above.apart and len(title.split()) <= _LONGEST_TITLE
         if not title.endswith(":") and (not alone or re.search(r"(?<!\d)[.!?,;…]$|\b(?:19|20)\d\d$", title)):
             title = lines[0].heading if not above or above.heading != lines[0].heading else ""
-        yield kind, f"{without_markup(title).rstrip(' :')}:" if title else "", lines
+        title = f"{without_markup(title).rstrip(' :')}:" if title else ""
+        step = len(lines) if kind == "field" else _MOST_JOINED
+        yield from ((kind, title, lines[n : n + step]) for n in range(0, len(lines), step))
 
 
 def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
@@ -1572,18 +1574,16 @@ def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
         short = len(text.split()) <= _LONGEST_ENTRY and (block.marker or not re.search("[.!?:]$", text))
         is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
         is_field = is_field and len(list(spans(text))) == 1
+        lists = kind == "line" or _LISTS_ITEMS.search(above)
+        is_contact = short and _CONTACT.match(text)
         if short and _dated(text, foreign):
             kind = "dated"
-        elif is_field and kind == "field":
+        elif is_field and (kind == "field" or not is_contact):
             kind = "field"
-        elif short and _CONTACT.match(text):
-            kind = "contact"
-        elif block.marker or is_field:
-            kind = "field" if is_field else "item"
+        elif is_contact or block.marker:
+            kind = "contact" if is_contact else "item"
         else:
-            kind = (
-                "line" if short and not block.apart and (kind == "line" or _LISTS_ITEMS.search(above)) else ""
-            )
+            kind = "line" if short and lists and not block.apart else ""
         above = text
         yield kind
 
