@@ -51,7 +51,7 @@ _LINE_ID = late(r"L\d+(?:\.\d+)?")
 _MARKDOWN_START = late(
     r"([ \t]*)(\d*\\|[#>]|[-*+][ \t]|[-*_=]{3}|\d{1,9}[.)][ \t]|<!--|\*\*(?:Person|Agent)\*\* |\^t-)"
 )
-_ESCAPED_START = late(r"\A([ \t]*\d*)\\(?=[^\w\s])")
+_ESCAPED_START = late(r"\A([ \t]*\d*)\\(?=[^\w\s]|_)")
 _SCALAR = late(r"[A-Za-z0-9][\w./+:-]*(?<!:)", re.ASCII)
 
 

@@ -203,6 +203,8 @@ def sentences(text: str) -> list[Sentence]:
                 marker = block.marker if n == 0 else ""
                 where = (len(found), number, marker, block.nested, block.heading, block.lead)
                 found.append(Sentence(said, quote, *where, speaker=speaker))
+            elif found and found[-1].block == number:  # a stray sign: the quote of both is still verbatim
+                found[-1] = replace(found[-1], quote=f"{found[-1].quote} {quote}")
     if found and text.rstrip().endswith(found[-1].quote[-20:]):
         found[-1] = replace(found[-1], last=True)
     return found
