@@ -49,6 +49,28 @@ def test_a_session_is_its_whole_id_if_there_is_one(shell: Shell) -> None:
     assert texts(shell, "list", "--session", "s-") == ["in s-8", "in s-77", "in s-7"]
 
 
+def test_a_note_has_the_day_of_its_front_matter_and_a_line_the_one_it_begins_with(shell: Shell) -> None:
+    shell.write(
+        "memory/notes/repairs.md",
+        "---\ndate: 2026-05-03\n---\n\n- 2026-10-08 the heater was replaced\n- Mike cleaned the gutter\n",
+    )
+    shell.ok(
+        "retain",
+        "--document-id",
+        "memo",
+        "--timestamp",
+        "2026-11-20",
+        "Carol brought a pumpkin pie for dinner.",
+    )
+    assert texts(shell, "list", "--since", "2026-10-08", "--until", "2026-10-08") == [
+        "2026-10-08 the heater was replaced"
+    ]
+    assert texts(shell, "list", "--since", "2026-05-03", "--until", "2026-05-03") == [
+        "Mike cleaned the gutter"
+    ]
+    assert texts(shell, "yesterday") == ["Carol brought a pumpkin pie for dinner."]
+
+
 def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
     out = shell.ok("list").out
     titles = [row for row in out.split("\n") if row and not row.startswith("- ")]

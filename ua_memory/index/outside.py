@@ -23,6 +23,7 @@ from ua_memory.git import process
 from ua_memory.index.items import IndexItem, LogCache, items_of, session_items
 from ua_memory.knowledge.sessions import IN_BANK
 from ua_memory.markdown import document
+from ua_memory.markdown.lines import FileKind, day_of, kind_of
 from ua_memory.paths import is_memory_file
 from ua_memory.records import Problem
 from ua_memory.store import files
@@ -116,12 +117,15 @@ class OutsideFiles:
                 return found or [], ()
         read = document.parse(files.searchable_part(data)[0], path)
         items = items_of(read, self.masked, logs)
-        if is_outside(path):  # its ids are another bank's: they must not be cited or changed from here
-            # Takes 40 ms, which banks without outside files do not need.
+        is_note = kind_of(path) in (FileKind.LOG, FileKind.DOCUMENT) and not day_of(path)
+        if is_outside(path) or (is_note and read.front):
+            # Takes 40 ms, which most banks do not need.
             from ua_memory.text.dates import day_of_note
 
             day = day_of_note(path, read.front, self._store.config.zone or self._store.now().tzinfo)
-            return [replace(item, id=None, day=day) for item in items], ()
+            items = (replace(item, day=item.day or day) for item in items)
+        if is_outside(path):  # its ids are another bank's: they must not be cited or changed from here
+            return [replace(item, id=None) for item in items], ()
         problems = [replace(one, message=self.masked(one.message)) for one in read.problems]
         return list(items), problems
 

@@ -315,6 +315,7 @@ def latest(db: sqlite3.Connection, project: str, whole: bool) -> list[str]:
     scope, here = _project_filter(project)
     sql = (
         f"SELECT text, date, own FROM items WHERE kind != 'preference' AND {_STATED} AND ({here} OR ?)"
+        " AND date != ''"
         f" ORDER BY day DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
     return _lines(db.execute(sql, (scope, whole)))
@@ -331,8 +332,8 @@ def _project_filter(project: str) -> tuple[str, str]:
 def _lines(rows: Iterable[tuple[str, str, int]]) -> list[str]:
     found = dict[str, str]()
     for text, date, own in rows:
-        label = wording.label("agent", False, bool(own))
-        found.setdefault(text, f"- {' '.join(text.split())} ({date}{label})")
+        said = f"{date or ''}{wording.label('agent', False, bool(own))}".removeprefix("; ")
+        found.setdefault(text, f"- {' '.join(text.split())}" + (f" ({said})" if said else ""))
     return list(found.values())
 
 
@@ -367,9 +368,8 @@ def _folded_note(hit: Hit) -> str:
         return ""
     days = sorted({item.date for item in hit.folded if item.date} - {hit.item.date})
     listed = (f": {', '.join(days[-DAYS:])}" + (" …" if len(days) > DAYS else "")) if days else ""
-    same = hit.item.record != "observation" and all(one.record == hit.item.record for one in hit.folded)
-    facts = "alike" if same else "found too"
-    return f"; {len(hit.folded)} {facts}{listed}"
+    places = "place" if len(hit.folded) == 1 else "places"
+    return f"; also in {len(hit.folded)} other {places}{listed}"
 
 
 def _blocks(text: str) -> list[tuple[str, str]] | None:
