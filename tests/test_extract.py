@@ -690,6 +690,12 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
         (("the ttl is 30 days", "Ok, 30.", "er, 90. stripe retries for longer"), "30 days – er, 90."),
         (("staging queue is hooks-stg-v2", "Ok.", "scratch the v2"), "hooks-stg-v2 – scratch the v2"),
         (("Die Session läuft 30 Minuten.", "Ok.", "30 ist der IT zu lang, 20."), "Minuten. – 30 ist"),
+        (("smtp port is 578", "Notiert. Soll ich TLS erzwingen?", "nope 587"), "578 – nope 587"),
+        (("smtp port is 578", "Ok.", "587*"), "578 – 587*"),
+        (("smtp port is 578", "Ok.", "mein fehler, 587"), "578 – mein fehler, 587"),
+        (("use pdfium for the previews", "Ok. Soll ich anfangen?", "doch lieber mupdf"), "previews – doch"),
+        (("use pdfium for the previews", "Ok.", "use mupdf instead"), "previews – use mupdf instead"),
+        (("use pdfium for the previews", "Ok.", "actually let's use mupdf"), "previews – actually let's"),
         (("the path is /etc/a.yaml", "Ok.", "nvm, its /etc/b.yaml"), "/etc/a.yaml – nvm, its"),
         (
             ("sync is every 15 min", "Added a 15 minute timer to `a.py`.", "actually 5 min"),
@@ -767,6 +773,9 @@ def test_a_sentence_of_its_own_is_not_joined(said: str, kept: int) -> None:
         "I changed my mind about lunch",
         "did I say I changed my mind? use the other launch branch",
         "sorry, I have to leave at 5",
+        "that's 5",
+        "do that instead",
+        "actually switch to main",
     ],
 )
 def test_what_corrects_nothing_leaves_the_statement_alone(later: str) -> None:
@@ -1394,6 +1403,13 @@ def test_what_the_person_denies_next_is_not_kept(denial: str) -> None:
     claim = "The broken layout in `grid.css` is caused by the missing width of 640 pixels."
     assert texts(assistant(claim, ("person", "great")))
     assert assistant(claim, ("person", denial)) == []
+
+
+def test_what_answers_a_question_corrects_nothing_said_before() -> None:
+    turns = [("assistant", "Which port does it use?"), ("person", "578"), ("assistant", "Set. Retries?")]
+    assert texts(extract(talk(*turns, ("person", "no 5"))))[0] == "Which port does it use? – 578"
+    turns = [("person", "use kafka for the queue"), ("assistant", "Ok. Should I use sqlite for the tests?")]
+    assert "use kafka for the queue" in texts(extract(talk(*turns, ("person", "no, use duckdb instead"))))
 
 
 def test_a_question_about_it_is_kept_with_the_sentence_before_it() -> None:

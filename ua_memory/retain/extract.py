@@ -649,7 +649,8 @@ def _question_in(said: Sequence[Sentence]) -> str:
     if before and short and (before.text.endswith(_ASKS) or not before.is_item):
         text = f"{before.text} {text}"
     text += "?" if asked and not text.endswith(_ASKS) else ""
-    return text if len(text) <= _LONGEST_QUESTION and _length(text) >= _SHORT_QUESTION - 1 else ""
+    least = 2 if asked and _ASKS_WHAT.search(text) else _SHORT_QUESTION - 1
+    return text if len(text) <= _LONGEST_QUESTION and _length(text) >= least else ""
 
 
 _IT = late(r"\b(?:it|them|those|dafür|damit|darin|daran)\b", re.IGNORECASE)
@@ -667,6 +668,12 @@ def _length(text: str) -> int:
 
 def _asks_what(question: str) -> bool:
     return _is_question(question) and bool(_ASKS_WHAT.search(question))
+
+
+def _is_open(question: str) -> bool:
+    """Whether a value or a choice answers a question, as it does not answer "shall I begin?"."""
+    named = _has_value(question) or _replies_by("chooses", question)
+    return bool(named or _asks_what(question) or _length(question) < 3)
 
 
 def _is_question(text: str) -> bool:
@@ -843,6 +850,8 @@ class Extraction:
         self._count = 0
         self._person_turn = 0
         """The number of the person's latest turn."""
+        self._open = False
+        """Whether the assistant's latest turn asks something that a value or a name answers."""
         self._question = self._value = self._last_said = ""
         """What the assistant's latest turn ends with, until the person has answered; its last sentence
         with a value, if it has one; and what the person's latest turn ends with."""
@@ -854,7 +863,8 @@ class Extraction:
         if turn.role == "tool":
             return
         if turn.role == "person":
-            if _replies_by("takes back", turn.text) and not _replies_by("rechooses", turn.text):
+            another = _replies_by("rechooses", turn.text) or _replies_by("picks another", turn.text)
+            if _replies_by("takes back", turn.text) and not another:
                 self._drop(range(self._person_turn, self._person_turn + 1))
             since = range(self._person_turn + 1, self._turns)
             if _replies_by("denies", turn.text):
@@ -869,7 +879,7 @@ class Extraction:
             )
             if corrected in self._candidates:
                 self._join_correction(corrected, turn)
-            self._question = ""
+            self._question, self._open = "", False
         else:
             self._pending_turn = (self._turns, turn)
 
@@ -895,6 +905,7 @@ class Extraction:
         said, echo = sentences(typed[1] if typed else turn.text), grounding.words_only(turn.echo)
         if not context.person:
             self._question = _question_in(said)
+            self._open = any(_asks(one.text) and _is_open(one.text) for one in said[-3:])
             values = (one.text for one in reversed(said) if _has_value(one.text))
             self._value = next((text for text in values if len(text) <= _LONGEST_QUESTION), self._question)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
@@ -985,32 +996,35 @@ class Extraction:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
         turn before with a common term, or a value in both; or an earlier one with two common terms.
         If the agent has asked something, a bare "no, …" answers that."""
-        corrects = _replies_by("corrects", text)
-        overrules = _replies()["overrules"].match(text) if not self._question.endswith(_ASKS) else None
-        picks = _replies_by("picks another", text) and not self._question
-        another = picks or _replies_by("rechooses", text) or _replies_by("asks which", self._question)
-        judges = _replies_by("judges", text)
-        if (
-            not (corrects or overrules or another or judges)
-            or text.endswith(_ASKS)
-            or _length(text) > _LONGEST_ANSWER
-        ):
+        asked, sorts = (
+            self._question.endswith(_ASKS),
+            ("corrects", "slips", "judges", "picks another", "rechooses"),
+        )
+        ways = {how for how in (*sorts, "outdates") if _replies_by(how, text)}
+        if self._open:
+            ways -= {"slips", "picks another"}  # it answers the question
+        chosen = "rechooses" in ways or _replies_by("asks which", self._question)
+        overrules = None if asked else _replies()["overrules"].match(text)
+        if not (ways or chosen or overrules) or text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
             return 0
-        said = terms(text)
+        said, corrects = terms(text), bool(ways & {"corrects", "slips"})
         rest = "" if corrects or not overrules else text[overrules.end() :]
         named = terms(re.split(r"[,.;:]", rest)[0])
-        gives_value = not judges and _length(rest) <= _LONGEST_VALUE
-        outdates, numbers = _replies_by("outdates", text), {*re.findall(r"\d+", self._value)}
+        gives_value = "judges" not in ways and _length(rest) <= _LONGEST_VALUE
+        numbers = {*re.findall(r"\d+", self._value)} if "outdates" in ways else set()
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
             if found.candidate.who != "person":
                 continue
             shared, near = len(said & found.terms), found.order[0] == self._person_turn
-            if outdates and numbers and numbers.isdisjoint(found.terms):
+            if numbers and numbers.isdisjoint(found.terms):
                 near = False  # it is what the agent has said that is outdated
             values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
-            if near and (another or values or (corrects and shared) or (named and named <= found.terms)):
+            confirmed = not terms(self._question).isdisjoint(found.terms)
+            picks = confirmed or _replies_by("chooses", found.candidate.text)
+            another = chosen or values or ("picks another" in ways and picks)
+            if near and (another or (corrects and shared) or (named and named <= found.terms)):
                 return key
-            if corrects and shared > 1 and not outdates:
+            if corrects and shared > 1 and "outdates" not in ways:
                 return key
         return 0
 
