@@ -25,8 +25,9 @@ _LONGEST_ASIDE = 400
 _NEAR = 160
 """Characters of a sentence that are looked at on either side of a place in it."""
 
-_LAST_WORD = late(r"rts|[^\W_]+", re.IGNORECASE)
-"""A word backwards; of German streets (`Hauptstr.`) the end."""
+_LAST_WORD = late(r"((?:\d{1,3}|[^\W_])(?![^\W_])|rts)|[^\W_]+", re.IGNORECASE)
+"""A word backwards, in a group if it is a small number, an initial or a German street (`Hauptstr.`)."""
+_GOES_ON = late(lambda: rf"(?=[^\0]*\0)(?:{'|'.join(pattern for _, pattern in table('full_stops.txt'))})")
 
 
 def sentences(text: str) -> list[str]:
@@ -73,23 +74,13 @@ def goes_on(before: str, after: str) -> bool:
     """Whether the full stop that ends `before` is that of an abbreviation, an ordinal or a date, and ends no
     sentence."""
     last = _LAST_WORD.match(before[-2:-18:-1])  # a search forwards takes longer
-    if not last or (len(last[0]) > 1 and not last[0].isdigit() and last[0].casefold() not in _last_words()):
+    if not last or not (last[1] or last[0].casefold() in _last_words()):
         return False
-    rule = next((then for stop, then in _rules() if stop.search(before[-16:])), None)
-    return rule is not None and rule.match(after) is not None
-
-
-@cache
-def _rules() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    rows = [pattern for _, pattern in table("full_stops.txt")]
-    return [
-        (late(rf"(?:{stop})\.$", re.IGNORECASE), late(then))
-        for stop, then in zip(rows[::2], rows[1::2], strict=True)
-    ]
+    return _GOES_ON.search(f"{before[-16:]}\0{after}") is not None
 
 
 @cache
 def _last_words() -> frozenset[str]:
     """The last words of all abbreviations, backwards."""
-    every = "|".join(pattern for _, pattern in table("full_stops.txt"))
-    return frozenset(word[::-1] for word in re.findall(r"\w+(?=[|)])", every))
+    stops = (pattern.partition(r"\.\x00")[0] for _, pattern in table("full_stops.txt"))
+    return frozenset(word[::-1] for stop in stops for word in re.findall(r"\w+(?=[|)])", stop))
