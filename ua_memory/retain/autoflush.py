@@ -14,11 +14,12 @@ from ua_memory.knowledge import tombstones
 from ua_memory.llm.model import Message, blocks
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
-from ua_memory.retain.flush import FlushedSession, check_messages, flush_due, messages_stream, to_json
+from ua_memory.retain.flush import FlushedSession, flush_due
 from ua_memory.retain.ledger import with_chained_ids
 from ua_memory.retain.subagent import one_line
 from ua_memory.text import tokens
 from ua_memory.text.noise import HAND_OVER, RECALL_CLOSE, SAVED, fenced
+from ua_memory.transcripts.messages import check_messages, messages_stream, to_json
 from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Session, Turn
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +53,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens, wording
 from ua_memory.text.wording import counted
+from ua_memory.transcripts.messages import messages_stream
 from ua_memory.transcripts.reader import TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -93,37 +92,8 @@ def flush_due(size: int, last: int | None, threshold: int, *, reported: bool = T
 
 Transcript: TypeAlias = IO[bytes] | Iterable[Message]
 """A stream in any client's format, or a program's own messages."""
-_ROLES = {"user", "assistant", "tool", "system", "developer", "function"}
 _FIRST_WORDS = 12
 """Characters of a person's turn that tells a list of messages from others: many begin with a greeting."""
-
-
-def check_messages(messages: Iterable[Message]) -> None:
-    """Usage for what is no message. Of an SDK's items with a type, some have no role."""
-    items: Sequence[Any] = messages if isinstance(messages, list | tuple) else [messages]
-    for one in items:
-        role = one.get("role", "system" if "type" in one else None) if isinstance(one, Mapping) else None
-        known = isinstance(role, str) and role in _ROLES
-        if not known or "parts" in one or not _is_content(role, one.get("content")):
-            hint = 'pass [{"role": "user", "content": "…"}], and of the objects of an SDK their model_dump()'
-            raise Usage(f"a message is a dict with role and content, not {one!r:.80}", hint=hint)
-
-
-def _is_content(role: object, content: object) -> bool:
-    return role in ("tool", "function") or isinstance(content, str | list | tuple | None)
-
-
-def messages_stream(messages: Sequence[Message]) -> IO[bytes]:
-    """A program's messages as a transcript."""
-    check_messages(messages)
-    data = json.dumps(list(messages), default=to_json, ensure_ascii=False)
-    return io.BytesIO(data.encode("utf-8", "replace"))
-
-
-def to_json(value: Any) -> Any:
-    """A block of an SDK as JSON data."""
-    dump = getattr(value, "model_dump", None)
-    return dump(exclude_none=True) if dump else str(value)
 
 
 def read_transcript(

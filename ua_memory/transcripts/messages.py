@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from itertools import groupby, pairwise
+from typing import IO, Any
 
+from ua_memory.errors import Usage
+from ua_memory.llm.model import Message
 from ua_memory.text import calendar, foreign_dates
 from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon
 from ua_memory.text.noise import assistant_text, is_summary, typed_text
@@ -42,6 +47,34 @@ from ua_memory.transcripts.turns import (
 # -- message lists -----------------------------------------------------------------------------------------
 # Messages of the Anthropic API: a list, `{"messages": […]}`, or one per line, without a session or branches.
 # OpenAI's `tool_calls` and `role: tool` are read, too.
+
+
+_ROLES = {"user", "assistant", "tool", "system", "developer", "function"}
+
+
+def check_messages(messages: Iterable[Message]) -> None:
+    """Usage for what is no message. Of an SDK's items with a type, some have no role."""
+    items: Sequence[Any] = messages if isinstance(messages, list | tuple) else [messages]
+    for one in items:
+        said: Mapping[str, Any] = one if isinstance(one, Mapping) else {}
+        role, content = said.get("role", "system" if "type" in said else None), said.get("content")
+        readable = role in ("tool", "function") or isinstance(content, str | list | tuple | None)
+        if not isinstance(role, str) or role not in _ROLES or "parts" in said or not readable:
+            hint = 'pass [{"role": "user", "content": "…"}], and of the objects of an SDK their model_dump()'
+            raise Usage(f"a message is a dict with role and content, not {one!r:.80}", hint=hint)
+
+
+def messages_stream(messages: Sequence[Message]) -> IO[bytes]:
+    """A program's messages as a transcript."""
+    check_messages(messages)
+    data = json.dumps(list(messages), default=to_json, ensure_ascii=False)
+    return io.BytesIO(data.encode("utf-8", "replace"))
+
+
+def to_json(value: Any) -> Any:
+    """A block of an SDK as JSON data."""
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if dump else str(value)
 
 
 class Messages(Format):
