@@ -543,47 +543,52 @@ def _is_content_word(word: str) -> bool:
     )
 
 
-def _replaces(
-    new: _ValueSentence,
-    old: _ValueSentence,
-    rare: Callable[[str], bool],
-    strict: bool = False,
-    weak: bool = False,
-    asked: frozenset[str] = frozenset(),
-) -> bool:
-    """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
-    change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
-    shared word and all of the query's words (`asked`) that the older sentence has. See `_is_of_another`."""
-    if new.answers and new.answers == old.answers:
-        return words_of(new.text) != words_of(old.text)
-    kinds = new.values.keys() & old.values.keys()
-    changed = new.changed or (bool(kinds) and new.moves_from(old))
-    kinds -= set() if changed else {"day"}
-    if not any(new.values[kind] - old.values[kind] for kind in kinds):
-        if new.values != old.values or not (changed or new.denies != old.denies):
+class _Comparison:
+    """Compares the sentences in the `texts` that a query has found; `asked` are the query's stems."""
+
+    def __init__(self, texts: Sequence[str], query: str) -> None:
+        self.asked, self._texts, self._counted = _stems(query), texts, dict[str, int]()
+
+    def replaces(self, new: _ValueSentence, old: _ValueSentence, *, strict: bool, weak: bool) -> bool:
+        """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
+        change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
+        shared word and all of the query's words that the older sentence has. See `_is_of_another`."""
+        if new.answers and new.answers == old.answers:
+            return words_of(new.text) != words_of(old.text)
+        kinds = new.values.keys() & old.values.keys()
+        changed = new.changed or (bool(kinds) and new.moves_from(old))
+        kinds -= set() if changed else {"day"}
+        if not any(new.values[kind] - old.values[kind] for kind in kinds):
+            if new.values != old.values or not (changed or new.denies != old.denies):
+                return False
+            return _contradicts(new, old) or _renames(new, old, self.asked)
+        wanted, both = self.asked & old.words, new.words & old.words
+        if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
             return False
-        return _contradicts(new, old) or _renames(new, old, asked)
-    wanted = asked & old.words
-    if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
-        return False
-    both = new.words & old.words
-    counted = new.counted & old.counted if len(both) > 1 or (asked and asked <= both) else frozenset[str]()
-    shared = {word for word in both if word in counted or rare(word)}
-    if changed and not strict:
-        dated = not kinds.isdisjoint(("date", "time", "day"))
-        day = not weak and "date" in kinds and wanted <= new.words
-        if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
-            return max(len(shared), 1) + dated > weak
-    if weak:
-        return False
-    if (
-        len(both) == 1
-        and new.words == old.words
-        and _MEASURED.search(new.text)
-        and _MEASURED.search(old.text)
-    ):
-        return True  # "Rent 1150 €", "Rent 1178 €"
-    return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
+        shared = self._telling(new, old)
+        if changed and not strict:
+            dated = not kinds.isdisjoint(("date", "time", "day"))
+            day = not weak and "date" in kinds and wanted <= new.words
+            if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
+                return max(shared, 1) + dated > weak
+        if weak:
+            return False
+        if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
+            return True  # "Rent 1150 €", "Rent 1178 €"
+        return shared >= max(2, _LIKE * min(len(new.words), len(old.words)))
+
+    def _telling(self, new: _ValueSentence, old: _ValueSentence) -> int:
+        """The number of common words that few texts have, or that both sentences have after a number."""
+        both = new.words & old.words
+        enough = len(both) > 1 or (self.asked and self.asked <= both)
+        counted = new.counted & old.counted if enough else frozenset[str]()
+        return sum(stem in counted or self._is_rare(stem) for stem in both)
+
+    def _is_rare(self, stem: str) -> bool:
+        if stem not in self._counted:
+            prefix = f" {stem}" if stem.isascii() else stem
+            self._counted[stem] = sum(prefix in text for text in self._texts)
+        return self._counted[stem] <= max(4, len(self._texts) // 3)
 
 
 def _is_of_another(
@@ -682,18 +687,11 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
         for one, text in zip(near, texts, strict=True)
     }
 
-    counted: dict[str, int] = {}
-
-    def rare(stem: str) -> bool:
-        if stem not in counted:
-            prefix = f" {stem}" if stem.isascii() else stem
-            counted[stem] = sum(prefix in text for text in texts)
-        return counted[stem] <= max(4, len(texts) // 3)
-
     moved, ended = _moves(near, texts, "new"), _moves(near, texts, "ended")
     every = [(rank, one, stated[one.item.key]) for rank, one in enumerate(near)]
     replacing = [row for row in every if any(each.may_replace for each in row[2])]
-    asked, ordered = _stems(query), list(found)
+    compared, ordered = _Comparison(texts, query), list(found)
+    asked = compared.asked
     replaced: dict[str, IndexItem] = {}
     for n, old, mine in every:
         passage = old.item.record == SESSION
@@ -703,7 +701,9 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             and _answers_too(one, old)
             and ((close := _close(one, old)) or n < REPLACED_PASSAGES)
             and any(
-                _replaces(a, b, rare, rank < n, not (close or (passage and asked & b.words)), asked)
+                compared.replaces(
+                    a, b, strict=rank < n, weak=not (close or (passage and asked & b.words))
+                )
                 and (not passage or one.score >= _NEAR * old.score or asked & b.words)
                 for a in theirs for b in mine
             )
