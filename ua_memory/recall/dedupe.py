@@ -359,7 +359,7 @@ _WEEKLY = (
     r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
     r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
 )
-"""A recurring day of the week. The lookahead for the first letter is for speed."""
+"""A recurring day of the week. Lookaheads for the first letter are for speed."""
 _AFTER_DAY = (
     r"\s*(?:[,;:!?)]|\.(?!\d)|$)"
     r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
@@ -373,12 +373,12 @@ _A_DAY = (
 """A day of the week, which is a value of a sentence that states a change."""
 _VALUES = {
     "date": re.compile(
-        rf"\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+        rf"(?=[\dabdefjmnostuz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
         rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
-        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})",
+        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY}))",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
