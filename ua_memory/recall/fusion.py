@@ -316,7 +316,6 @@ cases."""
 GOOD_FACT, SAME_QUESTION = 0.58, 0.8
 """The minimum score of a fact that is a good answer, and the minimum share of the query's words in a passage
 that merely asks the same question."""
-_QUESTION = re.compile(r"[^.!?。！？\n]*[?？]")
 
 
 def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
@@ -364,7 +363,8 @@ def in_file_order(found: list[Ranked]) -> list[Ranked]:
 def _asks_the_same(asked: ParsedQuery, text: str) -> bool:
     """Whether a text contains a question with most of the query's words."""
     words = _specific_words(asked)
-    return any(_share(words, question) >= SAME_QUESTION for question in _QUESTION.findall(text.casefold()))
+    asks = (one for one in sentences(text.casefold()) if one.endswith(("?", "？")))
+    return any(_share(words, one) >= SAME_QUESTION for one in asks)
 
 
 def _specific_words(asked: ParsedQuery) -> list[str]:
