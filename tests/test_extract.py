@@ -1269,7 +1269,7 @@ def test_yesterday_is_counted_from_the_speakers_day() -> None:
 
 
 def test_hashtags_of_a_sentence_are_its_tags() -> None:
-    assert person("We never post names to #deploys or in the #ops-room channel.")[0].tags == ()
+    assert person("We never post names to #deploys, only in #ops. Always cc #legal.")[0].tags == ()
     assert person("I prefer tabs over spaces #style here #go/lint always, not #1 or a#b.")[0].tags == (
         "style",
         "go/lint",
@@ -1396,7 +1396,15 @@ def test_what_an_answer_says_was_set_up_is_kept_item_by_item_and_short_ones_with
         *("still looks the same", "no", "I undid that", "nope, same error"),
         *("immer noch rot", "toujours pareil"),
         *("its not", "nope thats not it", "wasnt it, i checked", "War's nicht, die Breite passt."),
-        *("nö das wars nicht", "an der breite liegts nicht", "its not the missing width"),
+        *("nö das wars nicht", "an der breite liegts nicht", "its not the missing width", "that cant be it"),
+        *(
+            "not it",
+            "wrong",
+            "no, already checked",
+            "didnt help",
+            "das kann es nicht sein",
+            "eher nicht, sie passt",
+        ),
     ],
 )
 def test_what_the_person_denies_next_is_not_kept(denial: str) -> None:
@@ -1429,6 +1437,7 @@ def test_a_guess_of_the_agent_is_kept_only_if_it_is_confirmed() -> None:
     "remark",
     [
         *("its not that bad though", "its not the first time that happens", "ist es nicht schön"),
+        *("nein danke, den fix mach ich selbst", "falsch war auch die höhe", "no need to fix it now"),
         *("its not only the width", "das war nicht schwer zu finden", "the parent width is fine"),
     ],
 )

@@ -48,6 +48,9 @@ RULES = (
     "ask marta before changing any invoice text",
     "frag mich bevor du pushst",
     "never deploy on friday, I'll be offline then anyway",
+    "chat auf deutsch, code auf englisch",
+    "From today on, never push to main.",
+    "keine deploys am freitag",
 )
 OTHERS = (
     "it never worked on my machine",
@@ -90,6 +93,9 @@ OTHERS = (
     "ask him before lunch",
     "On Sunday I'll run the migration by hand, don't touch the prod database until then.",
     "on sunday ill run the migration by hand, so dont deploy",
+    "tomorrow we deploy manually, no pipeline",
+    "heute bitte keine deploys",
+    "we support english, german and french",
     "am sonntag mach ich die migration von hand, bitte nicht deployen",
     "Das Deployment mache ich diesmal selbst, sonst läuft das immer über die Pipeline.",
 )

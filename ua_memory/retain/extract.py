@@ -578,7 +578,7 @@ _SHORT_QUESTION, _LONGEST_QUESTION = 4, 160
 _STANDS_ALONE = 4
 """Words from which a remark is understood without what the assistant has just said."""
 _ASKS_WHAT = late(
-    r"\b(?:which|what|when|where|who|whom|whose|how|or|welche\w*|was|wann|wo|wer|wie|wieviele?|oder|quel\w*"
+    r"\b(?:which|what|when|where|who|whom|whose|how|or|vs|welche\w*|was|wann|wo|wer|wie|wieviele?|oder|quel\w*"
     r"|quoi|quand|où|qui|combien|comment|ou|qué|cuál\w*|cuándo|dónde|quién\w*|cuánt\w*|cómo|o|qual|quais"
     r"|quando|onde|quem|quant\w*|como|quale|quali|dove|chi|come)\b"
     r"|(?:^|[.!?] )(?:and|und|et|y) (?:the|your|der|die|das|l[ae]|el) "
@@ -797,7 +797,7 @@ _NUMBERED = late(
 _CHANGE_WORDS = terms("back set planned make lets again")
 """Words about a change of a value that do not say what the value is of."""
 _HASHTAG = late(
-    r"\b(?:to|in|into|on|at|from|via|the|our|and|or|see|issue|auf|im|den|dem|der|nach|an|bei|und|oder|siehe|dans|sur|à|en|a)"
+    r"\b(?:to|in|into|on|at|from|via|the|our|and|or|see|issue|only|cc|slack|channel|use|post|nur|kanal|auf|im|den|dem|der|nach|an|bei|und|oder|siehe|dans|sur|à|en|a)"
     r" #[\w/-]+|(?<![\w&/])#([A-Za-z][\w/-]*)",
     re.IGNORECASE,
 )
