@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.store.merge3 import merge
+from ua_memory.store.saves import merge
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"- x\n"]), max_size=8).map(b"".join)
 

@@ -449,8 +449,8 @@ def edit(call: Call, memory: Memory, target: str = Target) -> None:
     """Open a note or a fact in your editor, at its line; MEMORY.md without TARGET.
 
     The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is an edit by
-    hand: the next command sees it, and it is committed under your name, unless the note is outside of memory/.
-    A day without a log (`edit today`) gets one when you save it.
+    hand: the next command sees it, and it is committed under your name, except of a note outside of
+    memory/. A day without a log (`edit today`) gets one when you save it.
     """
     words = editor_command(call)
     file, line = memory.locate(target)

@@ -19,8 +19,8 @@ from ua_memory.store import pending as store_pending
 from ua_memory.store import saves, swap
 from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import is_half_written, is_unused, read
-from ua_memory.store.merge3 import merge
 from ua_memory.store.pending import FileChange, Pending
+from ua_memory.store.saves import merge
 from ua_memory.text.wording import counted, shorten
 
 # -- commits -----------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from ua_memory.records import Fact, Passage, Record
 from ua_memory.store import saves, swap
 from ua_memory.store.files import read
 from ua_memory.store.lock import synchronized
-from ua_memory.store.merge3 import diff_hunks
-from ua_memory.store.saves import DroppedLine, Edit
+from ua_memory.store.saves import DroppedLine, Edit, diff_hunks
 from ua_memory.store.scan import FileSurvey, bytes_on_disk
 from ua_memory.text import redaction
 

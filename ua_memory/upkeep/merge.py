@@ -44,7 +44,7 @@ from ua_memory.records import (
 from ua_memory.store import swap
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.files import MAX_FILE
-from ua_memory.store.merge3 import merge_parts, split_lines
+from ua_memory.store.saves import merge_parts, split_lines
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (

@@ -23,7 +23,7 @@ from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.files import read
-from ua_memory.store.merge3 import LineConflict, merge
+from ua_memory.store.saves import LineConflict, merge
 from ua_memory.store.scan import bytes_on_disk
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
