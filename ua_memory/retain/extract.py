@@ -996,16 +996,16 @@ class Extraction:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
         turn before with a common term, or a value in both; or an earlier one with two common terms.
         If the agent has asked something, a bare "no, …" answers that."""
-        asked, sorts = (
-            self._question.endswith(_ASKS),
-            ("corrects", "slips", "judges", "picks another", "rechooses"),
-        )
-        ways = {how for how in (*sorts, "outdates") if _replies_by(how, text)}
+        if text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
+            return 0
+        sorts = ("corrects", "slips", "judges", "picks another", "rechooses", "outdates")
+        ways = {how for how in sorts if _replies_by(how, text)}
         if self._open:
             ways -= {"slips", "picks another"}  # it answers the question
-        chosen = "rechooses" in ways or _replies_by("asks which", self._question)
-        overrules = None if asked else _replies()["overrules"].match(text)
-        if not (ways or chosen or overrules) or text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
+        if _replies_by("asks which", self._question):
+            ways.add("rechooses")
+        overrules = None if self._question.endswith(_ASKS) else _replies()["overrules"].match(text)
+        if not (ways or overrules):
             return 0
         said, corrects = terms(text), bool(ways & {"corrects", "slips"})
         rest = "" if corrects or not overrules else text[overrules.end() :]
@@ -1021,7 +1021,7 @@ class Extraction:
             values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
             confirmed = not terms(self._question).isdisjoint(found.terms)
             picks = confirmed or _replies_by("chooses", found.candidate.text)
-            another = chosen or values or ("picks another" in ways and picks)
+            another = "rechooses" in ways or values or ("picks another" in ways and picks)
             if near and (another or (corrects and shared) or (named and named <= found.terms)):
                 return key
             if corrects and shared > 1 and "outdates" not in ways:
