@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Any, Literal
 
@@ -189,6 +190,7 @@ def _without_old_date(clause: re.Match[str]) -> str:
     return clause[0].replace(old[0], "", 1) if old and MOVED.search(before) else clause[0]
 
 
+@lru_cache(maxsize=1024)  # a sentence is asked by its score, as a candidate and as a fact
 def when_in_text(text: str, said: date | None) -> str | None:
     """The one day or period that a text names, as in a `when:` field; None if it names none or several, or
     the day it was said. If that day is unknown, only what does not depend on it."""

@@ -302,16 +302,26 @@ _DOTTED_DAY = late(
     re.IGNORECASE,
 )
 """A day and month in German, `am 3.12.`; alone, or behind a word that no version has before it."""
+_ANY_WORD, _DIGIT = late(r"\w+"), late(r"\d")
 _MAKES_DATE = late(r"\b(?:\d{4}|1er)\b|\b1[º°]")
 
 Piece = tuple[str, int, int]
 """(English words, start, end) of what was translated."""
 
 
+@cache
+def _date_words() -> frozenset[str]:
+    """The words that the dates of all languages are made of."""
+    every = (name for one in languages() for name in (*one.names, *one.phrases, *one.joins))
+    return frozenset(word for name in every for word in _ANY_WORD.findall(name.lower()))
+
+
 def language(text: str) -> str | None:
     """The language of a text's date words, a key of the table, or None."""
     if HAN.search(text):
         return "zh" if in_english(text) else None
+    if not _DIGIT.search(text) and _date_words().isdisjoint(_ANY_WORD.findall(text.lower())):
+        return None  # most texts; to read their tokens takes ten times as long
     tokens = tokenize(text.translate(_APOSTROPHES))
     low = {token.low: token for token in tokens if token.kind == "word"}
     said = f" {' '.join(token.text.lower() for token in tokens)} ".replace(" - ", "-")
