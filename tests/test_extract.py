@@ -689,6 +689,7 @@ def test_what_a_person_takes_back_is_not_kept() -> None:
             ("die api erlaubt 800 anfragen", "Ok.", "veraltet, seit montag sind es 1200"),
             "anfragen – veraltet",
         ),
+        (("the workers are 4", "Ok.", "make it 3, one core is for the scanner"), "are 4 – make it 3"),
         (("das limit ist 800", "Ok.", "inzwischen 1200"), "800 – inzwischen 1200"),
         (("release is thursday", "Ok.", "no wait, friday"), "release is thursday – no wait, friday"),
         (("Partners have 3000.", "Set.", "sorry, 6000, they renegotiated"), "Partners have 3000. – sorry"),

@@ -1009,8 +1009,9 @@ class Extraction:
             return 0
         said, corrects = terms(text), bool(ways & {"corrects", "slips"})
         rest = "" if corrects or not overrules else text[overrules.end() :]
-        named = terms(re.split(r"[,.;:]", rest)[0])
-        gives_value = "judges" not in ways and _length(rest) <= _LONGEST_VALUE
+        first = re.split(r"[,.;:]", rest)[0]
+        named, brief = terms(first), _has_value(first) and _length(first) < 3
+        gives_value = "judges" not in ways and (brief or _length(rest) <= _LONGEST_VALUE)
         numbers = {*re.findall(r"\d+", self._value)} if "outdates" in ways else set()
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
             if found.candidate.who != "person":
@@ -1024,7 +1025,8 @@ class Extraction:
             another = "rechooses" in ways or values or ("picks another" in ways and picks)
             if near and (another or (corrects and shared) or (named and named <= found.terms)):
                 return key
-            if corrects and shared > 1 and "outdates" not in ways:
+            same = any(map(str.isdigit, "".join(said & found.terms)))
+            if corrects and shared > 1 and ("outdates" not in ways or same):
                 return key
         return 0
 
