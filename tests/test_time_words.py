@@ -129,7 +129,13 @@ def test_a_month_alone_is_the_next_if_the_future_is_asked_about(number: int, on:
 
 
 @pytest.mark.parametrize(
-    "text", ["was im Mai geplant war", "what was planned in May", "what should I have done in May"]
+    "text",
+    [
+        "was im Mai geplant war",
+        "what was planned in May",
+        "what should I have done in May",
+        "who told me in May that I must go",
+    ],
 )
 def test_a_plan_of_the_past_is_asked_about_the_past(text: str) -> None:
     assert window(text, date(2026, 11, 21)) == ("2026-05-01", "2026-06-01")

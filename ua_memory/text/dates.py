@@ -40,6 +40,7 @@ from ua_memory.text.calendar import (
     monday,
     monthly,
     nth_in,
+    tense,
     third_of,
     unit_around,
     weekday,
@@ -771,8 +772,11 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     """
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
+    month_first = _is_month_first(zone or now.tzinfo)
     kind = _ComingText if _ASKS_AHEAD.search(text) and not _ASKS_BACK.search(text) else DateText
-    found = _find_phrases(kind.of(text, local, zone or now.tzinfo, _is_month_first(zone or now.tzinfo)))
+    found = _find_phrases(kind.of(text, local, zone or now.tzinfo, month_first))
+    if kind is _ComingText and any(tense(text, *at) == "past" for _, at in found):
+        found = _find_phrases(DateText.of(text, local, zone or now.tzinfo, month_first))
     foreign = not found
     if foreign:
         found = _find_foreign(text, local, zone or now.tzinfo, kind)
