@@ -57,6 +57,8 @@ def test_sentences_end_where_they_end() -> None:
 @pytest.mark.parametrize(
     ("text", "ends"),
     [
+        ("In 1950 J. Smith met W. B. Du Bois. J. Von Neumann had 12 W. Main Street.", ("Bois.", "Street.")),
+        ("He read d'A. Dumas in the U.S. We did not. It is 3 B. The key is.", ("U.S.", "not.", "B.", "is.")),
         ("Ask Dr. Salvi, z. B. on Friday. It takes 30 s. Wait.\nDone", ("Friday.", "30 s.", "Wait.", "Done")),
         ("Which port? – 6543. 「はい。」次です。", ("6543.", "「はい。」", "次です。")),
         ('It asks "on or off?" and waits. "No." Then it left (by bus. Yes).', ("waits.", '"No."', "Yes).")),

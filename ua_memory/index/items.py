@@ -465,7 +465,7 @@ def _item(
         texthash=texthash(found["text"]),
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
         vhash=text_id(with_heading(heading_text, text)),
-        day=day_of(document.path) or day_of(f"{text[:10]}.md"),
+        day=day_of(document.path) or day_of(f"{text.partition(' ')[0].rstrip(':')}.md"),
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
