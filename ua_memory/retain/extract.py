@@ -1436,11 +1436,12 @@ def _without_tales(text: str) -> str:
 
 
 def _outside(lines: Sequence[str], found: Iterable[Fact]) -> Iterator[Fact]:
-    """The facts that are no part of these lines of lists and headers, and have no two of them."""
-    whole = " ".join(lines)
+    """The facts that are no part of these lines of lists and headers, and have no two of them in a row."""
+    plain = [" ".join(words_of(line)) for line in lines if line]
+    whole, pairs = " ".join(plain), [*map(" ".join, pairwise(plain))]
     for fact in found:
-        quote = _quote_of(fact)
-        if quote not in whole and sum(line in quote for line in lines if line) < 2:
+        quote = " ".join(words_of(_quote_of(fact)))
+        if quote not in whole and not any(two in quote for two in pairs):
             yield fact
 
 
@@ -1461,7 +1462,8 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
     """A text of few sentences as one statement, unless each of them is one of the facts `found`: whoever
     hands it over wants it kept."""
     said = [sentence for part in parts for sentence in sentences(part.text)]
-    plain = len(parts) == 1 and not (parts[0].speaker or parts[0].head) and len(said) <= SHORT_TEXT
+    plain = len(parts) == 1 and not (parts[0].speaker or parts[0].head)
+    plain = plain and sum(one.is_complete or not _dated(one.text, False) for one in said) <= SHORT_TEXT
     text = one_line(parts[0].text) if plain else ""
     whole = text == " ".join(one.text for one in said) and len(text.split()) >= _FEWEST_WORDS
     left = (one.text for one in said if all(one.text not in fact.text for fact in found))
@@ -1508,6 +1510,10 @@ _OF_PERSON = late(
     re.IGNORECASE,
 )
 """Labels of the name of the person whom a form is about."""
+_SECOND = late(r"\b\d\d:\d\d:\d\d\b")
+"""A time as the lines of a log have it."""
+_SETTING = late(r"^[ \t]*([a-z_][\w.-]*: \S+)$", re.MULTILINE)
+"""A line of a configuration."""
 _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
 _MOST_JOINED = 20
@@ -1555,7 +1561,7 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
     for field in fields:
         yield f"{owner} –" if owner else title
         label, _, value = field.partition(":")
-        if _OF_PERSON.fullmatch(label.strip()):
+        if _OF_PERSON.fullmatch(label.strip()) and value.strip()[:1].isupper():
             owner = f"{owner} {value.strip()}".strip()
 
 
@@ -1565,14 +1571,20 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     found = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
     kinds, at = list(_entry_kinds(found, foreign)), 0
     labels = kinds.count("field") + sum(block.text.endswith(":") for block in found)
-    for kind, run in groupby(kinds):
+    settings = sum(not _FIELD.match(line) for line in _SETTING.findall(text))
+    headed = zip(kinds, (block.heading for block in found), strict=True)
+    for (kind, _), run in groupby(headed):
         first, at = at, at + len(list(run))
         lines, above = found[first:at], found[first - 1] if first else None
         kind = "field" if kind == "contact" and len(lines) == 1 and _FIELD.match(lines[0].text) else kind
         told = kind == "field" and re.search(r": .*[\d,].*[^.!?]$", lines[0].text)
         count = max(labels, 3 * bool(told)) if kind == "field" else len(lines)
-        distinct = kind != "field" or len({line.text.partition(":")[0] for line in lines}) == len(lines)
-        if not kind or count < _FEWEST_ENTRIES[kind] or not distinct:
+        labeled = {line.text.partition(":")[0] for line in lines}
+        repeats = kind == "field" and len(labeled) < len(lines)
+        computed = kind in ("field", "line") and (settings > 1 or text.startswith("HTTP/"))
+        if repeats or computed or _are_outline(lines):
+            continue
+        if not kind or count < _FEWEST_ENTRIES[kind]:
             continue
         titled = above and not kinds[first - 1] and len(lines) >= _FEWEST_ENTRIES[kind]
         title = one_line(above.text) if above and titled else ""
@@ -1584,12 +1596,21 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
         yield from ((kind, title, lines[n : n + step]) for n in range(0, len(lines), step))
 
 
+def _are_outline(lines: Sequence[_Block]) -> bool:
+    """Whether lines that seem dated are numbered as an outline is: 1.1., 1.2., 2.1."""
+    found = [re.match(r"(\d+)\.(\d+)", line.text) for line in lines]
+    numbers = [(int(each[1]), int(each[2])) for each in found if each]
+    steps = (two[1] in ((two[0][0], two[0][1] + 1), (two[0][0] + 1, 1)) for two in pairwise(numbers))
+    return len(lines) == len(numbers) > 1 and all(steps)
+
+
 def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
     """The kind of list that each block is a line of, '' for none."""
     kind = above = ""
     for block in found:
         text = one_line(block.text)
-        short = len(text.split()) <= _LONGEST_ENTRY and (block.marker or not re.search("[.!?:]$", text))
+        short = len(text.split()) <= _LONGEST_ENTRY and not _SECOND.search(text)
+        short = short and (block.marker or not re.search("[.!?:]$", text))
         is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
         is_field = is_field and len(list(spans(text))) == 1
         lists = kind == "line" or _LISTS_ITEMS.search(above)
