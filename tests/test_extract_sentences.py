@@ -95,6 +95,7 @@ def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
         "We decided to leave AWS because\nthe bill was 900 euros in May.",
         "We decided to leave AWS because\u2028the bill was 900 euros in May.",
         "The bill was 900 euros\nin May.",
+        "Note: the contract with Anna Meier ends on 3 May 2027, and the bank of\nKiel wants: a new account.",
         "Alice lives in the Hauptstr.\n12 in Bonn.",
         "Alice lives in the Hauptstr. 12 in Bonn.",
         "We met Dr.\nSmith in May.",

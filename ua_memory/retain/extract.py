@@ -321,9 +321,10 @@ def _continues(block: _Block, line: str) -> bool:
     """Whether a line continues the one above, as a wrapped line does."""
     if _SPEAKER_LABEL.match(line) or _SALUTATION.fullmatch(block.text.strip()):
         return False
-    if any(form.match(line) and form.match(block.text) for form in (_FIELD, _CONTACT)):
-        return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
+    cut = CUT_OFF.search(above) and len(above) >= _WRAPPED_LINE
+    if not cut and any(form.match(line) and form.match(block.text) for form in (_FIELD, _CONTACT)):
+        return False
     if above.endswith((":", ".", "!", "?")) and not goes_on(above, line):
         return line.startswith("  ") and bool(block.marker)
     if above.endswith((",", ".")) or CUT_OFF.search(above) or len(above) >= _WRAPPED_LINE:
@@ -1610,7 +1611,7 @@ def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
     for block in found:
         text = one_line(block.text)
         short = len(text.split()) <= _LONGEST_ENTRY and not _SECOND.search(text)
-        short = short and (block.marker or not re.search("[.!?:]$", text))
+        short = short and (bool(block.marker) or not re.search("[.!?:]$", text))
         is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
         is_field = is_field and len(list(spans(text))) == 1
         lists = kind == "line" or _LISTS_ITEMS.search(above)
