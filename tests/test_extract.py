@@ -424,7 +424,7 @@ def test_lists_and_forms_are_kept_with_their_titles(text: str, kept: list[str]) 
         ("»Ich wohne am See«, sagte der Fuchs, »und habe drei Kinder.« \"Mein Bau ist groß\", rief der Dachs."
             " \"Er hat 5 Türen.\" Am 3. Mai kam der Hase nach Kiel.",
             ["\"Er hat 5 Türen.\"", "Am 3. Mai kam der Hase nach Kiel."]),
-        ("“I was born in Kiel,” said Harry. “I hate fish,” the bear said.\n\n« J'habite à Lyon », dit Leo."
+        ("“I was born in Kiel,” said the fox. “I hate fish,” the bear said.\n\n« J'habite à Lyon », dit Leo."
             "\n\n“My mother lives in Bonn.”\n\nWe read this chapter on 3 May.",
             ["We read this chapter on 3 May."]),
         ("\"I live in Kiel,\" I said. \"I have two kids,\" I said. \"I eat no fish,\" I told the doctor.",
@@ -432,6 +432,8 @@ def test_lists_and_forms_are_kept_with_their_titles(text: str, kept: list[str]) 
              "\"I eat no fish,\" I told the doctor."]),
         ("Es regnet. \"Ich ziehe im Mai nach Kiel\", sagte Anna. \"Mein Vertrag endet im April.\" Kalt.",
             ["\"Ich ziehe im Mai nach Kiel\", sagte Anna. \"Mein Vertrag endet im April.\""]),
+        ("\"I raise the rent in May,\" said the landlord. \"My brother is ill,\" said the landlord. Fine.",
+            ["\"I raise the rent in May,\" said the landlord.", "\"My brother is ill,\" said the landlord."]),
         ("Da sprach der Esel: \"Ich gehe nach Bremen.\" \"Ich bin alt\", klagte der Hund. Er ging. "
             "Am 3. Mai war Ruhe.",
             ["Am 3. Mai war Ruhe."]),

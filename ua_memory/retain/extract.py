@@ -798,11 +798,12 @@ _NUMBERED = late(
 _CHANGE_WORDS = terms("back set planned make lets again")
 """Words about a change of a value that do not say what the value is of."""
 _HASHTAG = late(
-    r"\b(?:to|in|into|on|at|from|via|the|our|and|or|see|issue|only|cc|slack|channel|use|post|nur|kanal|auf|im|den|dem|der|nach|an|bei|und|oder|siehe|dans|sur|à|en|a)"
-    r" #[\w/-]+|(?<![\w&/])#([A-Za-z][\w/-]*)",
+    r"\b(?:post\w*|ask\w*|ping\w*|join\w*|announc\w*|report\w*|alerts?|pages?|goe?s?|cc|only in|nur in|slack"
+    r"|channel|kanal|issue|see|siehe|schreib\w*|frag\w*|meld\w*)\b[^#.;]{0,40} #[\w/-]+"
+    r"|(?<![\w&/])#([A-Za-z][\w/-]*)",
     re.IGNORECASE,
 )
-"""A tag; none behind a preposition, which makes it a channel or the like."""
+"""A tag; none behind a word that makes it a channel or the like."""
 
 
 def extract(turns: Iterable[Turn], *, likely: float | None = None) -> list[Candidate]:
@@ -1001,12 +1002,12 @@ class Extraction:
             return 0
         sorts = ("corrects", "slips", "judges", "picks another", "rechooses", "outdates")
         ways = {how for how in sorts if _replies_by(how, text)}
-        if self._open:
-            ways -= {"slips", "picks another"}  # it answers the question
-        if _replies_by("asks which", self._question):
-            ways.add("rechooses")
+        if self._open:  # it answers the question
+            slip = "slips" in ways and not _replies_by("meant", text)
+            ways -= {"slips", "picks another", "corrects" if slip else ""}
+        which = _replies_by("asks which", self._question)
         overrules = None if self._question.endswith(_ASKS) else _replies()["overrules"].match(text)
-        if not (ways or overrules):
+        if not (ways or which or overrules):
             return 0
         said, corrects = terms(text), bool(ways & {"corrects", "slips"})
         rest = "" if corrects or not overrules else text[overrules.end() :]
@@ -1022,8 +1023,11 @@ class Extraction:
                 near = False  # it is what the agent has said that is outdated
             values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
             confirmed = not terms(self._question).isdisjoint(found.terms)
-            picks = confirmed or _replies_by("chooses", found.candidate.text)
+            apart = len(terms(self._question)) > 1  # the agent has spoken of something else
+            told = apart and not self._question.endswith(_ASKS)
+            picks = confirmed or (not told and _replies_by("chooses", found.candidate.text))
             another = "rechooses" in ways or values or ("picks another" in ways and picks)
+            another = another or (which and (confirmed or _length(self._question) < 4))
             if near and (another or (corrects and shared) or (named and named <= found.terms)):
                 return key
             same = any(map(str.isdigit, "".join(said & found.terms)))
@@ -1425,8 +1429,8 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
 
 def _without_tales(text: str) -> str:
     """A text without what the creatures or people of a tale say of themselves."""
-    creature, anybody = _replies()["creature says"], _replies()["somebody says"]
-    if len(creature.findall(text)) < 2 and len(anybody.findall(text)) < 3:
+    anybody = _replies()["somebody says"]
+    if len(_replies()["creature says"].findall(text)) < 2:
         return text
     for one in sentences(text):
         if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and _replies_by(

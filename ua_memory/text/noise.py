@@ -93,8 +93,9 @@ _ROLE = (
 )
 _SOMEBODY = rf"(?:{_ROLE}|person|man|woman|lady|guy|girl|boy|one|company|firm|shop|place|team)"
 _A_TIME = (
-    r"(?:\d|(?:now|today|then|last|next|this|mar(?:ch)?|may|june?|july?|spring|summer|autumn|winter|christmas|easter"
-    r"|\w+day|(?:jan|feb|apr|aug|sep|oct|nov|dec)[a-z]*)\b)"
+    r"(?:(?:(?:19|20)\d\d|now|today|then|(?:last|next|this) (?:week|month|year|spring|\w+day)|christmas"
+    r"|easter|\w+day|(?:mar(?:ch)?|may|june?|july?|spring|summer|autumn|winter|(?:jan|feb|apr|aug|sep|oct|nov|dec)[a-z]*)"
+    r"(?=\W*$| (?:\d|on\b)))\b)"
 )
 _DESCRIPTION = late(
     r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?"
