@@ -161,6 +161,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("Im Januar 2027 ziehen wir um.", "2027-01"), ("Il a déménagé en mai 2025", "2025-05"),
         ("Im März waren es 2026 Euro.", None), ("Né le 04/06/1939 à Brest", "1939-06-04"),
         ("Le rendez-vous est le 3/12 à 9h", "2026-12-03"), ("1/2 tasse de lait dans la pâte", None),
+        ("3/8 tasse de riz dans la soupe", None), ("3/8 radio chez le docteur Morel", "2026-08-03"),
         ("We met on 3/12/2026.", None), ("Le ratio est de 3/12 dans le test", None),
         ("Urlaub vom 28.12. bis 5.1.2027", "2026-12-28/2027-01-05"), ("Mo 7.12. Kontrolle", "2026-12-07"),
         ("Ihr Geburtsdatum: 3.4.1948", "1948-04-03"), ("Version 3.12.2024.1 läuft.", None),

@@ -137,6 +137,7 @@ _SENTENCE_END = late(r"[.!?。！？…][\"'”“’»«)\]*_`]*$")
 _FENCE = late(r"\s*(`{3,}|~{3,})")
 _HEADING = late(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
 _ITEM = late(r"(\s*)(?:[-*+•◦]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?:[✅✓✔☑❌✗☐➜→]\ufe0f?\s+)?")
+_NUMBERED_LINES = late(r"(?:^[ \t]*\d{1,3}[.)][ \t].*(?:\n|\Z))+", re.MULTILINE)
 _CHECKED_ITEM = late(r"\s*(?:[✅✓✔☑❌✗☐]\ufe0f?|\[[ xX]\])\s+")
 _NOT_PROSE = late(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>])")
 """Tables, quotations, rules, drawings, shell prompts, markup: not the speaker's own words."""
@@ -257,6 +258,7 @@ class _Block:
 
 def _blocks(text: str) -> Iterator[_Block]:
     heading = lead = fence = ""
+    days = frozenset(_days_by_number(text))
     open_block: _Block | None = None
     dumped, kind = False, "blank"
     for line in text.splitlines():
@@ -269,7 +271,7 @@ def _blocks(text: str) -> Iterator[_Block]:
                 fence = ""
             kind = "break"
         else:
-            kind = _line_kind(line)
+            kind = "prose" if line in days else _line_kind(line)
             # A dump ends at an empty line.
             dumped = kind != "blank" and (dumped or kind == "dump")
             kind = "break" if dumped else kind
@@ -297,10 +299,17 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _marker(line: str) -> re.Match[str] | None:
-    """The marker of a list item; the number of a day ("1. Februar") is none."""
-    found = _ITEM.match(line) or _CHECKED_ITEM.match(line)
-    word = _NEXT_WORD.match(line, found.end()) if found and found[0].strip()[:1].isdigit() else None
-    return None if word and foreign_dates.is_month(word[1]) else found
+    """The marker of a list item."""
+    return _ITEM.match(line) or _CHECKED_ITEM.match(line)
+
+
+def _days_by_number(text: str) -> Iterator[str]:
+    """The lines that begin with a day ("1. Februar"), as all numbered lines next to them do."""
+    for run in _NUMBERED_LINES.finditer(text):
+        lines = run[0].splitlines()
+        words = (_NEXT_WORD.match(line.lstrip(" \t0123456789.)")) for line in lines)
+        if all(word and foreign_dates.is_month(word[1]) for word in words):
+            yield from lines
 
 
 def _line_kind(line: str) -> str:
@@ -1388,6 +1397,8 @@ _CHATTER = late(
     re.IGNORECASE,
 )
 """Where a question in a chat asks nothing, or what follows it ("Where? – hi all") does not answer it."""
+_CONTENTS = late(r"(?:[^:;]*: )?(?:\[[^\]]*\]\(#[^)]*\)[\W\d]*){2,}")
+"""A table of contents: links to headings."""
 _ROW = late(r"\s*\|(.*)\|\s*$")
 _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
@@ -1427,11 +1438,19 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
 
 
+_QUOTED = late(
+    r"[\"“„»«](?:(?!\n\s*\n)[^\"”“«»])*[\"”“«»]?|(?<!\w)['‘](?:(?!\n\s*\n).){0,500}?['’](?!\w)", re.DOTALL
+)
+_TELLS_OF_SELF = late(r"\b(?:i|my|ich|mein\w*|je|mon|yo|mi|io|mi[oa])\b|\bj['’]", re.IGNORECASE)
+
+
 def _without_tales(text: str) -> str:
     """A text without what the creatures or people of a tale say of themselves."""
     anybody = _replies()["somebody says"]
     if len(_replies()["creature says"].findall(text)) < 2:
         return text
+    if _TELLS_OF_SELF.search(_QUOTED.sub(" ", text)):
+        return text  # who reports what was said to them
     for one in sentences(text):
         if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and _replies_by(
             "of oneself", one.quote
@@ -1546,7 +1565,7 @@ def _entries(part: TextPart) -> Iterator[Fact]:
                 quote = " ".join(f"{line.marker} {quote}" for line, quote in zip(lines, quotes, strict=True))
                 quote = one_line(quote).removeprefix(lines[0].marker).strip()
                 text = "; ".join(texts)
-                yield _to_fact(part, f"{title} {text}", quote, f"{known} {text}")
+                yield _to_fact(part, f"{title} {text}", quote, f"{known} {text}", text)
             continue
         leads = _field_leads(title, texts) if kind == "field" else [title] * len(texts)
         for lead, text, quote in zip(leads, texts, quotes, strict=True):
@@ -1745,7 +1764,7 @@ def _without_repetitions(facts: Iterable[Fact]) -> Iterator[Fact]:
     """Each statement once, without those that are part of another."""
     kept: list[tuple[frozenset[str], Fact]] = []
     for fact in facts:
-        if only_secrets(fact.text):
+        if only_secrets(fact.text) or _CONTENTS.fullmatch(fact.text):
             continue
         words = terms(fact.text)
         if not any(words <= said for said, _ in kept):

@@ -150,6 +150,8 @@ _ON = (
 _SLASHED = late(
     r"(?:(?<![\w/.,-])(?=\S+/\d{4})|\b(?:le|el|il|du|del|dal|au|al) |^(?!1/2|[12]/3|[13]/4))"
     r"(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])(?:/((?:19|20)\d\d))?(?![\w/])"
+    r"(?! (?:tasses?|cuill\w+|verres?|litres?|tazas?|cuchara\w+|vasos?|litros?|tazz[ae]|cucchiai\w*"
+    r"|bicchier[ei]|litr[oi]|xícaras?|colher\w*|copos?|tassen?|becher|liter|[ckm]?[gl])\b)"
 )
 _SHORT_DATE = late(
     rf"(?<![\w.,:/-])(?:(?:(?:{_ON}|^|(?<=[:(,]\s)){_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)|{_ON}"
