@@ -80,7 +80,8 @@ class _ComingText(DateText):
 
 
 _ASKS_AHEAD = late(
-    r"\b(?:planned|upcoming|scheduled|coming up|due|will|shall|going to|should|(?:have|has|needs?) to|must"
+    r"\b(?:planned|upcoming|scheduled|coming up|due(?! diligence)|(?<!the )will|shall|going to|should"
+    r"|(?:have|has|needs?) to|must"
     r"|geplant|ansteh\w+|fällig|werden?|wird|müssen|soll(?:en|te)?|prévue?s?|sera|seront|devons|dois"
     r"|previst[oa]s?|será|debo|tenemos que)\b|\bsteht\b.*\ban\b",
     re.IGNORECASE,

@@ -135,7 +135,7 @@ def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
     return found
 
 
-_MONTH_OF_YEAR = late(r"([^\W\d_]{3,12})\.?\s+(?:del?\s+)?((?:19|20)\d\d)(?![\w.-])")
+_MONTH_OF_YEAR = late(r"(?<![Tt]he )\b([^\W\d_]{3,12})\.?\s+(?:del?\s+)?((?:19|20)\d\d)(?![\w.-])")
 
 
 def months_of_years(text: str) -> list[tuple[int, int]]:
