@@ -1605,7 +1605,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
         count = max(labels, 3 * bool(told)) if kind == "field" else len(lines)
         labeled = {line.text.partition(":")[0] for line in lines}
         repeats = kind == "field" and len(labeled) < len(lines)
-        computed = kind in ("field", "line") and (settings > 1 or text.startswith("HTTP/"))
+        computed = kind in ("field", "line") and (settings > 1 or re.match(r".*\bHTTP/\d", text))
         if repeats or computed or _are_outline(lines):
             continue
         if not kind or count < _FEWEST_ENTRIES[kind]:
@@ -1622,7 +1622,7 @@ def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
 
 def _are_outline(lines: Sequence[_Block]) -> bool:
     """Whether lines that seem dated are numbered as an outline is: 1.1., 1.2., 2.1."""
-    found = [re.match(r"(\d+)\.(\d+)", line.text) for line in lines]
+    found = [re.match(r"(\d+)\.(\d+)\D*$", line.text) for line in lines]
     numbers = [(int(each[1]), int(each[2])) for each in found if each]
     steps = (two[1] in ((two[0][0], two[0][1] + 1), (two[0][0] + 1, 1)) for two in pairwise(numbers))
     return len(lines) == len(numbers) > 1 and all(steps)

@@ -385,7 +385,7 @@ def text_form(text: str) -> TextForm:
         form.match(line)
         for above, line, below in zip(top, top[1:], top[2:], strict=False)
         for form in _LETTER
-        if not (above and below) or (":" in line and not (":" in above and ":" in below))
+        if not (above and below) or (":" in line and not all(":" in each for each in lines[1:]))
     )
     return TextForm(stamps=_name_labels(lines) or (_LETTER if dated else ()))
 
