@@ -1662,7 +1662,7 @@ def _with_days_apart(block: _Block, foreign: bool) -> Iterator[_Block]:
             lines[-1] += f" {each}"
         else:
             break
-    if len(lines) < 2:
+    if len(lines) < 2 or len(list(spans(lines[-1].partition(" ")[2]))) > 1:
         yield block
     else:
         yield replace(block, text=f"{label}:")
@@ -1678,7 +1678,8 @@ def _dated(line: str, foreign: bool) -> str:
     named = word and (foreign_dates.is_name(word[1]) or word[1].lower() in {*ALL_MONTHS, *SHORT_WEEKDAYS})
     if not (named or start[:1].isdigit()) or not any(map(str.isdigit, start)):
         return ""
-    ways = (lead for lead in ("am ", "") if extract_by_model.when_in_text(lead + start, _ANY_DAY))
+    leads = ("am ", "") if foreign else ("", "am ")
+    ways = (lead for lead in leads if extract_by_model.when_in_text(lead + start, _ANY_DAY))
     return next((lead + line for lead in ways), "")
 
 
