@@ -1438,19 +1438,11 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
 
 
-_QUOTED = late(
-    r"[\"“„»«](?:(?!\n\s*\n)[^\"”“«»])*[\"”“«»]?|(?<!\w)['‘](?:(?!\n\s*\n).){0,500}?['’](?!\w)", re.DOTALL
-)
-_TELLS_OF_SELF = late(r"\b(?:i|my|ich|mein\w*|je|mon|yo|mi|io|mi[oa])\b|\bj['’]", re.IGNORECASE)
-
-
 def _without_tales(text: str) -> str:
     """A text without what the creatures or people of a tale say of themselves."""
     anybody = _replies()["somebody says"]
     if len(_replies()["creature says"].findall(text)) < 2:
         return text
-    if _TELLS_OF_SELF.search(_QUOTED.sub(" ", text)):
-        return text  # who reports what was said to them
     for one in sentences(text):
         if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and _replies_by(
             "of oneself", one.quote
