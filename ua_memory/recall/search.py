@@ -378,11 +378,8 @@ class _Search:
         for hit in (*first, *direct.hits):
             every.setdefault(hit.item.key, hit)
         scores = itertools.accumulate((hit.score for hit in every.values()), min)
-        out = {key for key, hit in every.items() if direct.days and not direct.days.covers(hit.item)}
-        hits = tuple(
-            replace(hit, score=score, outside=key in out)
-            for (key, hit), score in zip(every.items(), scores, strict=True)
-        )
+        scored = (replace(hit, score=score) for hit, score in zip(every.values(), scores, strict=True))
+        hits = _mark_outside(scored, direct.days)
         return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWERED)
 
     def _lookup(self, limit: int, queries: Sequence[str]) -> list[SearchResult]:
@@ -463,8 +460,7 @@ class _Search:
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
         mode, answered = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
         days = None if window is None or window.approximate else window
-        if days:
-            hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
+        hits = _mark_outside(hits, days)
         return SearchResult(hits, tuple(notes), mode, self.left, answered, days, index.words.count())
 
     def _limit(self, one: _PreparedQuery, candidates: _Candidates) -> int:
@@ -521,6 +517,11 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
         key=lambda hit: (dates.has_happened(hit.item.text), round(hit.match, 1), hit.item.date),
         default=None,
     )
+
+
+def _mark_outside(hits: Iterable[Hit], days: DateRange | None) -> tuple[Hit, ...]:
+    """The hits, each with whether it is outside of the days that a query asks about."""
+    return tuple(replace(hit, outside=days is not None and not days.covers(hit.item)) for hit in hits)
 
 
 DESCRIBED_HITS, DESCRIBED_NAMES = 4, 3

@@ -1024,6 +1024,8 @@ class Extraction:
         named, brief = terms(first), _has_value(first) and _length(first) < 3
         gives_value = "judges" not in ways and (brief or _length(rest) <= _LONGEST_VALUE)
         numbers = {*re.findall(r"\d+", self._value)} if "outdates" in ways else set()
+        asked = terms(self._question)
+        told = len(asked) > 1 and not self._question.endswith(_ASKS)  # the agent speaks of something else
         for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
             if found.candidate.who != "person":
                 continue
@@ -1031,9 +1033,7 @@ class Extraction:
             if numbers and numbers.isdisjoint(found.terms):
                 near = False  # it is what the agent has said that is outdated
             values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
-            confirmed = not terms(self._question).isdisjoint(found.terms)
-            apart = len(terms(self._question)) > 1  # the agent has spoken of something else
-            told = apart and not self._question.endswith(_ASKS)
+            confirmed = not asked.isdisjoint(found.terms)
             picks = confirmed or (not told and _replies_by("chooses", found.candidate.text))
             another = "rechooses" in ways or values or ("picks another" in ways and picks)
             another = another or (which and (confirmed or _length(self._question) < 4))
@@ -1546,7 +1546,8 @@ _FEWEST_ENTRIES = {"dated": 2, "contact": 2, "field": 3, "item": 1, "line": 1}
 def _entries(part: TextPart) -> Iterator[Fact]:
     """The lists of a text with their titles: those of days, contacts and fields line by line, short items as
     one statement."""
-    for kind, title, lines in _lists(part.text):
+    foreign = is_foreign(part.text)
+    for kind, title, lines in _lists(part.text, foreign):
         quotes = [one_line(line.text) for line in lines]
         texts = [without_markup(quote).rstrip(".;,") for quote in quotes]
         lengths = [len(text.split()) for text in texts]
@@ -1563,7 +1564,7 @@ def _entries(part: TextPart) -> Iterator[Fact]:
         for lead, text, quote in zip(leads, texts, quotes, strict=True):
             label, _, value = text.partition(":") if kind == "field" else ("", "", text)
             named = f"{known} {_inner_names(label)} {'' if lead == title else f'with {lead}'} : {value}"
-            yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text, is_foreign(part.text)))
+            yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text, foreign))
 
 
 def _inner_names(title: str) -> str:
@@ -1581,9 +1582,8 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
             owner = f"{owner} {value.strip()}".strip()
 
 
-def _lists(text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
+def _lists(text: str, foreign: bool) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     """The lists of a text: their kind, their title with a colon, '' for none, and their lines."""
-    foreign = is_foreign(text)
     found = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
     kinds, at = list(_entry_kinds(found, foreign)), 0
     labels = kinds.count("field") + sum(block.text.endswith(":") for block in found)
@@ -1667,7 +1667,10 @@ def _dated(line: str, foreign: bool) -> str:
     line = extract_by_model.with_dots(line).removeprefix("am ") if foreign else line
     start = " ".join(line.split()[:4])
     word = _NEXT_WORD.match(start)
-    named = word and (foreign_dates.is_name(word[1]) or word[1].lower() in {*ALL_MONTHS, *SHORT_WEEKDAYS})
+    named = word and (
+        foreign_dates.is_name(word[1])
+        or any(word[1].lower() in some for some in (ALL_MONTHS, SHORT_WEEKDAYS))
+    )
     if not (named or start[:1].isdigit()) or not any(map(str.isdigit, start)):
         return ""
     leads = ("am ", "") if foreign else ("", "am ")
