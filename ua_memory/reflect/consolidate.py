@@ -21,41 +21,14 @@ from ua_memory.errors import (
 )
 from ua_memory.index.sync import Facts
 from ua_memory.knowledge import observations
-from ua_memory.knowledge.observations import (
-    ObservationCounts,
-    ObservationIndex,
-    ObservationView,
-    all_observations,
-    day_of,
-)
 from ua_memory.knowledge.statements import Progress, name_of
 from ua_memory.llm.client import BATCH_PRICE
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, estimate_of
-from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint
-from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint, TokenUsage
 from ua_memory.llm.tools import schema
 from ua_memory.markdown.lines import FileKind, kind_of
 from ua_memory.records import Fact, Observation
 from ua_memory.reflect import decide, proposals
-from ua_memory.reflect.decide import (
-    Answers,
-    BatchFile,
-    BatchOutcome,
-    Decider,
-    FactGroup,
-    ObservationDraft,
-    fact_groups,
-    question,
-    shared_messages,
-)
-from ua_memory.reflect.proposals import (
-    KnownObservation,
-    ObservationChange,
-    OperationApplier,
-    compare_facts,
-    fact_mark,
-    observations_by_person,
-)
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
@@ -90,7 +63,7 @@ class ConsolidationResult:
     by: str = ""
     facts: int = 0
     left: int = 0
-    changes: tuple[ObservationChange, ...] = ()
+    changes: tuple[proposals.ObservationChange, ...] = ()
     at_odds: tuple[tuple[Fact, Fact], ...] = ()
     refused: tuple[str, ...] = ()
     aside: tuple[tuple[Fact, str], ...] = ()
@@ -102,7 +75,7 @@ class ConsolidationResult:
     committed: bool = False
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
-    usage: Tokens = field(default_factory=Tokens)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     ended: UaMemoryError | None = None
     posted: int = 0
 
@@ -112,14 +85,14 @@ class ConsolidationWork:
     """The work of a run: the facts to consider, oldest first, those that this run takes, and by mark those
     that no model has decided on yet."""
 
-    beliefs: ObservationIndex
+    beliefs: observations.ObservationIndex
     waiting: list[Fact]
     taken: list[Fact]
     undecided: Mapping[str, Fact]
     by_person: frozenset[str]
     """The names of the observations that a person worded."""
 
-    def known(self) -> list[KnownObservation]:
+    def known(self) -> list[proposals.KnownObservation]:
         """The current observations, as a model is shown them."""
         return [_known(each, name_of(each) in self.by_person) for each in self.beliefs.live]
 
@@ -135,10 +108,10 @@ class ConsolidationRun:
     ) -> None:  # fmt: skip
         self.store, self.door, self.model, self.clean = store, door, model, clean
         self.retry, self.accept, self.limit, self.tell = retry, accept, limit, tell
-        self.answers = Answers(store.bank.pending)
-        self.batch_file = BatchFile(store.bank.pending)
+        self.answers = decide.Answers(store.bank.pending)
+        self.batch_file = decide.BatchFile(store.bank.pending)
         self.batch_api, self.posted = batch_api, set[str]()
-        self.overlay = ObservationDraft()
+        self.overlay = decide.ObservationDraft()
 
     def run(self) -> ConsolidationResult:
         """Consolidate. Busy if another run is active; what the store raises. An error of the model ends the
@@ -155,50 +128,52 @@ class ConsolidationRun:
 
     def work(self) -> ConsolidationWork:
         """The facts that wait now, and the current observations."""
-        beliefs, done = all_observations(self.store), proposals.considered(self.store)
+        beliefs, done = observations.all_observations(self.store), proposals.considered(self.store)
         each = {
-            fact_mark(fact): fact for fact in beliefs.facts
+            proposals.fact_mark(fact): fact for fact in beliefs.facts
             if done.waits(fact, modelled=self.model is not None, retry=self.retry)
         }  # fmt: skip
-        undecided = {fact_mark(f): f for f in beliefs.facts if done.waits(f, modelled=True, retry=True)}
-        waiting = sorted(each.values(), key=lambda f: (day_of(f), f.place.path, f.place.line))
-        by_person = frozenset(map(name_of, observations_by_person(self.store, beliefs.live)))
+        undecided = {
+            proposals.fact_mark(f): f for f in beliefs.facts if done.waits(f, modelled=True, retry=True)
+        }
+        waiting = sorted(each.values(), key=lambda f: (observations.day_of(f), f.place.path, f.place.line))
+        by_person = frozenset(map(name_of, proposals.observations_by_person(self.store, beliefs.live)))
         return ConsolidationWork(beliefs, waiting, waiting[: self.limit], undecided, by_person)
 
-    def fact_groups(self, work: ConsolidationWork, facts: Sequence[Fact]) -> list[FactGroup]:
+    def fact_groups(self, work: ConsolidationWork, facts: Sequence[Fact]) -> list[decide.FactGroup]:
         """The groups of facts that a model would be asked about."""
-        return list(fact_groups(facts, work.known(), self.store.config.mission))
+        return list(decide.fact_groups(facts, work.known(), self.store.config.mission))
 
     # -- asking ----------------------------------------------------------------------------------------
 
-    def _usable_answers(self, work: ConsolidationWork) -> list[BatchOutcome]:
+    def _usable_answers(self, work: ConsolidationWork) -> list[decide.BatchOutcome]:
         """The saved answers whose facts still wait, unedited; edited facts are asked about again."""
         saved = [answer for answer in self.answers.all() if not answer.held]
         return [answer for answer in saved if work.undecided.keys() >= answer.rests_on]
 
     def _ask(
-        self, work: ConsolidationWork, usable: Sequence[BatchOutcome]
-    ) -> tuple[Tokens, UaMemoryError | None]:
+        self, work: ConsolidationWork, usable: Sequence[decide.BatchOutcome]
+    ) -> tuple[TokenUsage, UaMemoryError | None]:
         if self.model is None:
-            return Tokens(), None
+            return TokenUsage(), None
         by_mark = work.undecided
         known = {belief.name: belief for belief in work.known()}
         for answer in usable:
             for operation in answer.operations:
                 self.overlay.add(operation, known, [by_mark[each] for each, _ in operation.proofs])
         decided = {each for answer in usable for each in answer.facts}
-        decider = Decider(self.model, self.answers, self.overlay, self.clean)
+        decider = decide.Decider(self.model, self.answers, self.overlay, self.clean)
         done = 0
         try:
             unanswered = self._collect_batch(decider, work, decided)
-            facts = [fact for fact in work.taken if fact_mark(fact) not in decided]
+            facts = [fact for fact in work.taken if proposals.fact_mark(fact) not in decided]
             if self.batch_api:
-                fresh = [fact for fact in facts if fact_mark(fact) not in unanswered]
+                fresh = [fact for fact in facts if proposals.fact_mark(fact) not in unanswered]
                 if not self.posted:
                     groups = self.fact_groups(work, fresh)
                     found = decide.post(self.batch_file, self.model, groups, self.store.now())
                     self.posted = found.marks if found else set()
-                facts = [fact for fact in facts if fact_mark(fact) in unanswered]
+                facts = [fact for fact in facts if proposals.fact_mark(fact) in unanswered]
             for group in self.fact_groups(work, facts):
                 for number in decider.decide(group):
                     done += number
@@ -210,7 +185,7 @@ class ConsolidationRun:
             decider.close()
         return decider.usage, None
 
-    def _collect_batch(self, decider: Decider, work: ConsolidationWork, decided: set[str]) -> set[str]:
+    def _collect_batch(self, decider: decide.Decider, work: ConsolidationWork, decided: set[str]) -> set[str]:
         """Save the answers of a batch that an earlier run has posted. Adds to `decided` the facts that are
         decided or still pending; returns those without an answer."""
         saved = self.batch_file.read(now := self.store.now())
@@ -228,19 +203,19 @@ class ConsolidationRun:
     # -- writing ---------------------------------------------------------------------------------------
 
     def _write(
-        self, work: ConsolidationWork, answers: Sequence[BatchOutcome], held: Sequence[BatchOutcome],
-        usage: Tokens, ended: UaMemoryError | None,
+        self, work: ConsolidationWork, answers: Sequence[decide.BatchOutcome],
+        held: Sequence[decide.BatchOutcome], usage: TokenUsage, ended: UaMemoryError | None,
     ) -> ConsolidationResult:  # fmt: skip
         aside = {answer.facts[0]: answer.aside for answer in answers if answer.aside}
-        waits = {fact_mark(fact) for fact in work.waiting}
+        waits = {proposals.fact_mark(fact) for fact in work.waiting}
         decided = {each for answer in answers if not answer.aside for each in answer.facts}
         operations = [operation for answer in answers for operation in answer.operations]
         # Observations without proofs are held again in each run.
         lost = {op.observation for answer in held for op in answer.operations if op.without_proof}
         held = [answer for answer in held if not any(op.without_proof for op in answer.operations)]
         operations += [op for answer in held for op in answer.operations] if self.accept else []
-        folded = compare_facts(work.beliefs, work.taken, self.clean) if self.model is None else None
-        compared = {fact_mark(fact) for fact in work.taken} - decided if folded else set()
+        folded = proposals.compare_facts(work.beliefs, work.taken, self.clean) if self.model is None else None
+        compared = {proposals.fact_mark(fact) for fact in work.taken} - decided if folded else set()
         operations += folded.operations if folded else ()
         with self.store.revision("consolidate", door=self.door) as draft:
             applier = self.applier(draft, work, () if self.accept else lost)
@@ -252,7 +227,7 @@ class ConsolidationRun:
             self._describe(draft, applier.changes, names)
             draft.even_if_empty = bool(decided or compared or aside)
         kept = held if not self.accept else ()
-        self.answers.keep_only([*kept, *(BatchOutcome((), (op,), held=True) for op in applier.held)])
+        self.answers.keep_only([*kept, *(decide.BatchOutcome((), (op,), held=True) for op in applier.held)])
         wrote = bool(draft.changed()) or draft.even_if_empty
         done = decided | compared
         return ConsolidationResult(
@@ -277,15 +252,17 @@ class ConsolidationRun:
 
     def applier(
         self, draft: Draft, work: ConsolidationWork, waiting: Collection[str] = ()
-    ) -> OperationApplier:
+    ) -> proposals.OperationApplier:
         """An applier for an open revision; `waiting` are the names of observations that a person has to
         accept first."""
         live = len(work.beliefs.live)
         spare = live if self.accept else max(1, live // RETIRABLE_PART)
-        return OperationApplier(draft, work.beliefs, self.store.now().date(), spare, waiting, work.by_person)
+        return proposals.OperationApplier(
+            draft, work.beliefs, self.store.now().date(), spare, waiting, work.by_person
+        )
 
     def _describe(
-        self, draft: Draft, changes: Sequence[ObservationChange], names: Mapping[str, set[str]]
+        self, draft: Draft, changes: Sequence[proposals.ObservationChange], names: Mapping[str, set[str]]
     ) -> None:
         count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
         draft.subject = f"consolidate: {summarize(changes, count)}"
@@ -306,17 +283,17 @@ class ConsolidationRun:
             yield
 
 
-def summarize(changes: Sequence[ObservationChange], facts: int) -> str:
+def summarize(changes: Sequence[proposals.ObservationChange], facts: int) -> str:
     """A summary such as `2 created, 1 strengthened, of 9 facts`, or `nothing new, of 9 facts`."""
     each = Counter(change.how for change in changes)
     said = ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing new"
     return f"{said}, of {counted(facts, 'fact')}"
 
 
-def _known(observation: Observation, theirs: bool) -> KnownObservation:
+def _known(observation: Observation, theirs: bool) -> proposals.KnownObservation:
     evidence = (*(proof.quote for proof in observation.proofs), *(was.text for was in observation.was))
     days = tuple(was.until for was in observation.was)
-    return KnownObservation(
+    return proposals.KnownObservation(
         name_of(observation), observation.text, observation.scope or "", observation.last or "",
         len(observation.proofs), (*evidence, *days), theirs,
     )  # fmt: skip
@@ -332,7 +309,7 @@ class Preview:
 
     waiting: int
     taken: int
-    changes: tuple[ObservationChange, ...]
+    changes: tuple[proposals.ObservationChange, ...]
     at_odds: tuple[tuple[Fact, Fact], ...]
     diff: str
     estimate: Estimate | None
@@ -345,7 +322,7 @@ _ANSWER_TOKENS = 400
 def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
     """What a run would do. Writes and sends nothing."""
     work = run.work()
-    folded = compare_facts(work.beliefs, work.taken, run.clean)
+    folded = proposals.compare_facts(work.beliefs, work.taken, run.clean)
     with run.store.revision("consolidate", door=run.door) as draft:
         draft.trial = True
         applying = run.applier(draft, work)
@@ -360,20 +337,20 @@ def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
     return Preview(len(work.waiting), len(facts), changes, folded.at_odds, diff, cost)
 
 
-def estimate(each: Sequence[FactGroup], model: Endpoint | Model, share: float = 1.0) -> Estimate:
+def estimate(each: Sequence[decide.FactGroup], model: Endpoint | Model, share: float = 1.0) -> Estimate:
     """The tokens and cost of asking about these groups, rounded up; `share` of the price."""
     requests = [usage for group in each for usage in _requests(group)]
     return estimate_of(model, sum(usage.prompt for usage in requests), requests, share=share)
 
 
-def _requests(group: FactGroup) -> Iterator[Tokens]:
+def _requests(group: decide.FactGroup) -> Iterator[TokenUsage]:
     frame = tokens.count(group.system) + tokens.count(str(schema("decide")))
-    frame += _count_tokens(shared_messages(group))
+    frame += _count_tokens(decide.shared_messages(group))
     for number, portion in enumerate(group.portions):
-        own = int(_count_tokens([question(group, portion, {})]) * MODEL_TOKENS)
+        own = int(_count_tokens([decide.question(group, portion, {})]) * MODEL_TOKENS)
         begins = int(frame * MODEL_TOKENS)
         cached = {"cache_read": begins, "cache_write": own} if number else {"cache_write": begins + own}
-        yield Tokens(**cached, output=_ANSWER_TOKENS)
+        yield TokenUsage(**cached, output=_ANSWER_TOKENS)
 
 
 def _count_tokens(messages: Sequence[Message]) -> int:
@@ -399,27 +376,29 @@ class Observations:
 
     def list(
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False
-    ) -> Sequence[ObservationView]:
+    ) -> Sequence[observations.ObservationView]:
         """The current observations, or the retired ones; of one scope, or only `stale` ones: their facts
         changed, there are newer facts, or no recent evidence."""
         those = (one for one in self._views() if bool(one.observation.retired) == retired)
         found = [one for one in those if scope is None or (one.observation.scope or "") == scope]
         return [one for one in found if not stale or one.freshness.stale or one.trend == "stale"]
 
-    def get(self, block: str) -> ObservationView:
+    def get(self, block: str) -> observations.ObservationView:
         """One observation, by its id. NotFound."""
         found = observations.find(self._store, block)
         return next(one for one in self._views() if one.observation == found)
 
-    def _views(self) -> Iterator[ObservationView]:
+    def _views(self) -> Iterator[observations.ObservationView]:
         beliefs, done = self._with_evidence()
         waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
         today = self._store.now().date()
         for each in beliefs.observations:
             word = observations.trend(observations.days_of(each, beliefs.by_id), today)
-            yield ObservationView(each, word, observations.freshness(each, beliefs.by_id, waiting))
+            yield observations.ObservationView(
+                each, word, observations.freshness(each, beliefs.by_id, waiting)
+            )
 
-    def _with_evidence(self) -> tuple[ObservationIndex, proposals.ConsideredFacts]:
+    def _with_evidence(self) -> tuple[observations.ObservationIndex, proposals.ConsideredFacts]:
         """All observations, the facts that they cite, and the facts that no run has considered."""
         files = self._store.survey().files
         own = {each.path for each in files if kind_of(each.path) is FileKind.OBSERVATIONS}
@@ -443,10 +422,12 @@ class Observations:
             draft.facts = [f"^{after.id}"]
         return after, draft.result
 
-    def counts(self) -> ObservationCounts:
+    def counts(self) -> observations.ObservationCounts:
         """The number of observations, and of facts to consider."""
         beliefs, done = observations.all_observations(self._store), proposals.considered(self._store)
         waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
-        batch = BatchFile(self._store.bank.pending).read(self._store.now())
+        batch = decide.BatchFile(self._store.bank.pending).read(self._store.now())
         posted = (len(batch.marks), f"{batch.at:%Y-%m-%d %H:%M}") if batch else (0, "")
-        return ObservationCounts(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted)
+        return observations.ObservationCounts(
+            len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted
+        )

@@ -16,8 +16,7 @@ from ua_memory.errors import ModelMisbehaved, ModelRefused, RequestRejected, UaM
 from ua_memory.knowledge.observations import day_of, scope_of
 from ua_memory.knowledge.statements import new_id
 from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
-from ua_memory.llm.model import Message, Model, Reply, prompt, user
-from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.llm.model import Message, Model, Reply, TokenUsage, prompt, user
 from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.paths import append_lines, make_private, sync_path
 from ua_memory.records import Fact
@@ -317,7 +316,7 @@ class Decider:
         self, model: Model, answers: Answers, overlay: ObservationDraft, clean: Callable[[str], str] = str
     ) -> None:
         self.model, self.answers, self.overlay, self.clean = (model, answers, overlay, clean)
-        self.usage = Tokens()
+        self.usage = TokenUsage()
         self.answered = 0
         self.unanswered: list[tuple[Fact, str]] = []
 
@@ -592,4 +591,4 @@ class _ReplyModel:
     def ask(self, *_: Any, **__: Any) -> Reply:
         """The reply, then an empty one."""
         reply, self._reply = self._reply, None
-        return reply or Reply("", (), "end_turn", Tokens(), ())
+        return reply or Reply("", (), "end_turn", TokenUsage(), ())

@@ -31,8 +31,7 @@ from ua_memory.knowledge.facts import FindEqual, Provenance
 from ua_memory.knowledge.pages import P, PageChange
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
-from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint, prompt, user
-from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint, TokenUsage, prompt, user
 from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
 from ua_memory.markdown import lines as markdown_lines
@@ -502,7 +501,7 @@ class PageDraft:
 
     refused: list[str] = field(default_factory=list)
     contradicted: list[tuple[BodyUnit, tuple[int, ...]]] = field(default_factory=list)
-    usage: Tokens = field(default_factory=Tokens)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
 
 def write_with_model(
@@ -848,7 +847,7 @@ class RefreshResult:
     dry_run: bool = False
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
-    usage: Tokens = field(default_factory=Tokens)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
 
 @dataclass(slots=True)
@@ -1098,7 +1097,7 @@ class Proposal:
     evidence: int
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    usage: Tokens = field(default_factory=Tokens)
+    usage: TokenUsage = field(default_factory=TokenUsage)
 
 
 def propose(refresher: Refresher, model: MentalModel) -> Proposal:

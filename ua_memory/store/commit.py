@@ -20,7 +20,6 @@ from ua_memory.store import saves, swap
 from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import is_half_written, is_unused, read
 from ua_memory.store.pending import FileChange, Pending
-from ua_memory.store.saves import merge
 from ua_memory.text.wording import counted, shorten
 
 # -- commits -----------------------------------------------------------------------------------------------
@@ -164,7 +163,7 @@ def bytes_to_commit(data: bytes | None, touched: TouchedFile) -> bytes | None:
     """What our commit has of a file: our bytes; of a held file, our change applied to HEAD's content."""
     if not touched.held or data is None:
         return data
-    return merge(touched.disk or b"", data, touched.in_head or b"").data
+    return saves.merge(touched.disk or b"", data, touched.in_head or b"").data
 
 
 def is_committed(record: Pending, history: History) -> bool:
@@ -206,7 +205,7 @@ def commits_to_make(record: Pending, history: History, parent: str | None, *, mo
 
 
 def _rebase_content(base: bytes | None, tip: bytes | None, data: bytes | None) -> bytes | None:
-    merged = merge(base or b"", tip or b"", data or b"").data
+    merged = saves.merge(base or b"", tip or b"", data or b"").data
     return merged if merged or (tip is not None and data is not None) else None
 
 
@@ -262,7 +261,7 @@ def merge_save(record: Pending, number: int, save: bytes, context: WriteContext)
         before.append(own.files[change.path])
     # Another editor may have read the file before a save that we have merged already.
     touched = context.inspect_save(change.path, save, before[-1], _intermediates(record, change, before))
-    wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data
+    wanted: bytes | None = saves.merge(change.start or b"", change.aim or b"", touched.start or b"").data
     if change.aim is None and not (wanted or b"").strip():
         wanted = None
     earlier = earlier[: len(earlier) - _count_superseded(earlier, change.path, save)]
@@ -299,7 +298,7 @@ def _merge_later_save(record: Pending, change: FileChange, save: bytes, context:
         if touched.is_stale:
             return touched.start or b""
         save = touched.saved or b""
-    return merge(base, change.wanted or b"", save).data
+    return saves.merge(base, change.wanted or b"", save).data
 
 
 def _intermediates(record: Pending, change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
@@ -612,7 +611,7 @@ def _merge_late_write(record: Pending, number: int, out: Path, late: bytes, cont
     taken = [*change.merged, change.placed]
     base, taken[turn] = taken[turn], late
     now = read(context.root / change.path)
-    wanted = merge(base or b"", now or b"", late).data
+    wanted = saves.merge(base or b"", now or b"", late).data
     new = FileChange(change.path, now, now, change.in_head, now, wanted, tuple(taken))
     # The other files are done, so a later save of them is an ordinary hand edit.
     done = tuple(c if c.wanted == c.placed else c.after_save(c.placed, c.wanted) for c in record.changes)

@@ -22,13 +22,6 @@ from ua_memory.git.repository import MACHINE, Revision
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, saves, swap
-from ua_memory.store.commit import (
-    WriteContext,
-    remove_leftovers,
-    resume_after_switch,
-    resume_write,
-    write_files,
-)
 from ua_memory.store.draft import Draft, EditInspector, Result
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
@@ -61,7 +54,7 @@ class Store:
         self._process = os.getpid()
         self.history = History(bank.git_dir, bank.root, own=bank.own)
         self._inspector = EditInspector(bank, config, self.history, self.survey)
-        self._context = WriteContext(
+        self._context = store_commit.WriteContext(
             bank.root, bank.pending, self._inspector.inspect_save, self.history.person, self._is_by_git
         )
         self.link_names = LinkNames(bank.root)
@@ -344,7 +337,7 @@ class Store:
                     key = pending.next_key(self.bank.pending, secrets.token_hex(4))
                     back = Pending(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
-                    self._drop_record(write_files(back, self._context))
+                    self._drop_record(store_commit.write_files(back, self._context))
             if git_history.read_state(self.history).head == before.head:
                 return
 
@@ -368,7 +361,7 @@ class Store:
             raise Busy("git has switched branches", where=str(self.history.git_dir), hint="try again")
         record = Pending(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
-        landed = write_files(record, self._context)
+        landed = store_commit.write_files(record, self._context)
         if moved := self._git_moved(landed):
             self._wait_for_switch(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
@@ -410,7 +403,7 @@ class Store:
             return done, None
         record = replace(record, written=True)
         pending.save(self.bank.pending, record)
-        remove_leftovers(record, self._context)
+        store_commit.remove_leftovers(record, self._context)
         return None, trouble
 
     def _finish_pending(self) -> dict[str, bytes | None]:
@@ -432,9 +425,9 @@ class Store:
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
                 if away:
-                    record = resume_after_switch(record, self._context, there)
+                    record = store_commit.resume_after_switch(record, self._context, there)
                 else:
-                    record = resume_write(record, self._context)
+                    record = store_commit.resume_write(record, self._context)
             self._began = self._read_position()
             if stands or not record.commits:
                 with contextlib.suppress(GitFailed):  # the process may have died before it updated the index
@@ -454,13 +447,13 @@ class Store:
         The commit is made: if this fails, the next command repeats it.
         """
         with contextlib.suppress(CannotWrite):
-            record, done = remove_leftovers(record, self._context)
+            record, done = store_commit.remove_leftovers(record, self._context)
             if not done:
                 record = replace(record, commits=(), after=(), written=True)
                 pending.save(self.bank.pending, record)
                 began, head = self._began  # its commits have changed the index
                 self._began = replace(began, index=git_history.read_state(self.history).index), head
-                record, done = remove_leftovers(record, self._context)
+                record, done = store_commit.remove_leftovers(record, self._context)
             if done:
                 pending.delete(self.bank.pending, record.key)
 

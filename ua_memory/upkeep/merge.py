@@ -47,14 +47,6 @@ from ua_memory.store.files import MAX_FILE
 from ua_memory.store.saves import merge_parts, split_lines
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
-from ua_memory.upkeep.forget import (
-    ForgetPlan,
-    ForgetPlanner,
-    ForgetTarget,
-    IsMachineWritten,
-    machine_line_check,
-    refuse_held,
-)
 
 # -- units -------------------------------------------------------------------------------------------------
 # Splitting files into units and other parts.
@@ -874,8 +866,8 @@ _BOOKKEEPING = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
 class ForgottenPlans:
     """What is removed from each side because the other has forgotten it."""
 
-    ours: ForgetPlan = field(default_factory=ForgetPlan)
-    theirs: ForgetPlan = field(default_factory=ForgetPlan)
+    ours: forget.ForgetPlan = field(default_factory=forget.ForgetPlan)
+    theirs: forget.ForgetPlan = field(default_factory=forget.ForgetPlan)
 
     @property
     def paths(self) -> set[str]:
@@ -893,7 +885,7 @@ class ForgottenPlans:
     def notes(self) -> list[str]:
         """A line with the numbers of derived statements that were removed or revised; empty without any."""
         gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != forget.REQUESTED)
-        both = ForgetPlan(gone, (*self.ours.revised, *self.theirs.revised))
+        both = forget.ForgetPlan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
         return [f"what depended on it was removed or revised too: {forget.summarize(both)}"]
@@ -937,16 +929,16 @@ def plan_forgotten(
 
 def _plan_side(
     store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
-) -> ForgetPlan:
+) -> forget.ForgetPlan:
     fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
-    ours, today = machine_line_check(store, texts, rev), store.now().date()
+    ours, today = forget.machine_line_check(store, texts, rev), store.now().date()
     return plan_by_tombstones(texts, Tombstones(new, store.config.redact), fresh, ours, today)
 
 
 def plan_by_tombstones(
-    texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: IsMachineWritten,
+    texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: forget.IsMachineWritten,
     today: date,
-) -> ForgetPlan:  # fmt: skip
+) -> forget.ForgetPlan:  # fmt: skip
     """Plan to forget what has one of these tombstones, found by id.
 
     In files that are `fresh` since the merge base also by text. The other machine saw the older files when it
@@ -964,8 +956,10 @@ def plan_by_tombstones(
         for _, rows in forgotten.found(data, path) if path in fresh else ():
             if rows[0] not in said:
                 text = "\n".join(document.lines[rows[0] - 1 : rows[-1]])
-                targets.append(ForgetTarget(Place(path, rows[0], rows[-1]), strip_citations(text).strip()))
-    deriving = ForgetPlanner(
+                targets.append(
+                    forget.ForgetTarget(Place(path, rows[0], rows[-1]), strip_citations(text).strip())
+                )
+    deriving = forget.ForgetPlanner(
         texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.by_id.keys()
     )
     return deriving.plan()
@@ -986,7 +980,7 @@ class ForgottenEdit:
 
 
 def _forgotten_edits(
-    base: Files, side: str, files: Files, plan: ForgetPlan, gone: Collection[str]
+    base: Files, side: str, files: Files, plan: forget.ForgetPlan, gone: Collection[str]
 ) -> Iterator[ForgottenEdit]:
     """The lines of one side, new since the merge base, that a plan removes or whose id is `gone`."""
     old = {line.strip() for data in base.values() for line in data.split(b"\n")}
@@ -1184,7 +1178,7 @@ def merge_sides(
 
 def prepare(store: Store, *, dry_run: bool = False) -> tuple[str, ...]:
     """Commit hand edits and finish pending revisions before a merge; notes. Held (see `refuse_held`)."""
-    refuse_held(store.survey().held)
+    forget.refuse_held(store.survey().held)
     if dry_run:
         return ()
     store.require_settled()
@@ -1217,7 +1211,7 @@ def join_history(
         if history.holds(other):
             return JoinResult(Merge({}))
         done, foreign, lost = merge_commit(store, base, other, draft.get, store.survey().changed, fresh=fresh)
-        refuse_held([path for path, touched in draft.touched.items() if touched.held])
+        forget.refuse_held([path for path, touched in draft.touched.items() if touched.held])
         draft.foreign_files, notes = foreign_files(store, foreign, base, other)
         was = history.blobs(sorted(draft.foreign_files)) if draft.foreign_files else {}
         for path, data in done.files.items():

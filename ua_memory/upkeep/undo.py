@@ -23,7 +23,6 @@ from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.files import read
-from ua_memory.store.saves import LineConflict, merge
 from ua_memory.store.scan import bytes_on_disk
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
@@ -98,7 +97,9 @@ def _finished_edits(store: Store) -> list[str]:
     return [path for path, data in on_disk.items() if data is None or data in gone or path in quiet]
 
 
-def _draft_undo(store: Store, draft: Draft, done: Revision | None) -> Sequence[tuple[str, LineConflict]]:
+def _draft_undo(
+    store: Store, draft: Draft, done: Revision | None
+) -> Sequence[tuple[str, saves.LineConflict]]:
     """Write the files without a revision's changes, or with what disappeared from held ones, into the draft;
     or return conflicts with later revisions."""
     if done is None:
@@ -108,7 +109,7 @@ def _draft_undo(store: Store, draft: Draft, done: Revision | None) -> Sequence[t
         raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
     names = _draft_entities(draft) if ENTITIES in done.paths else ()
-    clashes: list[tuple[str, LineConflict]] = []
+    clashes: list[tuple[str, saves.LineConflict]] = []
     for path in done.paths:
         clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
     if clashes:
@@ -161,7 +162,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
 
 def _take_back_file(
     store: Store, draft: Draft, path: str, parent: str | None, sha: str
-) -> tuple[LineConflict, ...]:
+) -> tuple[saves.LineConflict, ...]:
     """Write a file without one revision's changes into the draft; or return the conflicts."""
     then = store.history.read(sha, path)
     before = store.history.read(parent, path) if parent else None
@@ -176,7 +177,7 @@ def _take_back_file(
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
         # A file that was deleted and created again since: the lines that both have are the merge base.
         base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then
-        merged = merge(base, now or b"", before or b"")
+        merged = saves.merge(base, now or b"", before or b"")
         draft.write(path, merged.data, restored=True)
         return merged.conflicts if _may_keep_both(merged.data, path) else merged.conflicts + merged.inserted
     # Facts are removed one by one: at the end of a log the lines around them change with every revision.
@@ -186,7 +187,7 @@ def _take_back_file(
     changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
     if changed:
         lines, places = _lines(now or b""), [record.place for record in changed]
-        return tuple(LineConflict(at.line, tuple(lines[at.line - 1 : at.end]), ()) for at in places)
+        return tuple(saves.LineConflict(at.line, tuple(lines[at.line - 1 : at.end]), ()) for at in places)
     own = [there[key] for key in added if key in there]
     left = _remove_records(now or b"", path, own, then or b"", before or b"")
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
@@ -266,7 +267,7 @@ def _decode(lines: Sequence[bytes]) -> str:
     return b"".join(lines).decode("utf-8", "replace").rstrip("\n")
 
 
-def _conflict_message(clashes: Sequence[tuple[str, LineConflict]]) -> str:
+def _conflict_message(clashes: Sequence[tuple[str, saves.LineConflict]]) -> str:
     count = len(clashes)
     parts = [f"{count} place{'s were' if count > 1 else ' was'} changed again since:"]
     for path, clash in clashes[:SHOWN_CONFLICTS]:
