@@ -20,6 +20,7 @@ from ua_memory.recall.search import PROMPT_PASSAGE_LENGTH, Hit, prompt_hits, sea
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
+from ua_memory.text.noise import two_questions
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -235,6 +236,43 @@ def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(in
 def test_a_role_and_a_clause_are_looked_up(roles: Index, query: str, first: str, second: str) -> None:
     found = texts(roles, query)
     assert first in found[0] and second in found[1], found[:3]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("who is the painter and what does he charge", {"The painter Otto charges 30 euros an hour."}),
+        (
+            "where does our treasurer live, and who is our cellist?",
+            {"Ann lives in Husum.", "Salvador is our"},
+        ),
+        (
+            "Where is the boat? When was Salvador born?",
+            {"The boat lies at the old pier.", "Salvador was born"},
+        ),
+        ("when was Salvador born and what does he play", {"Salvador was born", "Salvador is our cellist."}),
+        ("who stole the bicycle and where is the boat", {"The boat lies at the old pier."}),
+    ],
+)
+def test_of_two_questions_each_is_answered(roles: Index, query: str, expected: set[str]) -> None:
+    answer = search(roles, query)
+    first = [hit.item.text for hit in answer.hits[: len(expected) + 1]]
+    assert answer.answered and all(any(one in text for text in first) for one in expected), first
+    assert len({hit.item.key for hit in answer.hits}) == len(answer.hits)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what did she say and when",
+        "salt and pepper",
+        "what goes on and on",
+        "why and how did it break",
+        "R&D",
+    ],
+)
+def test_one_question_stays_one(query: str) -> None:
+    assert two_questions(query) is None
 
 
 def test_a_hit_stands_once_whoever_it_is_about(tmp_path: Path) -> None:

@@ -332,7 +332,11 @@ class _Search:
         """The answer to a query, given that of a direct search: who describes somebody instead of naming them
         ("the man who fell") is searched for first, then what is asked of that name."""
         asked = clean(text)
-        described = noise.find_description(asked) if len(asked) <= LONGEST_DESCRIBED else None
+        if len(asked) > LONGEST_DESCRIBED:
+            return direct
+        if questions := noise.two_questions(asked):
+            return self._join_questions(questions, direct)
+        described = noise.find_description(asked)
         if described is None or not noise.asks_more(described):
             return direct
         if described.after is not None:
@@ -342,6 +346,16 @@ class _Search:
         who = [hit for hit in hits if hit.match >= least and not noise.is_question(hit.item.text)]
         found = self._find_about(text, described, who, ANSWERED)
         return self._joined(direct, *found) if found else direct
+
+    def _join_questions(self, questions: Sequence[str], direct: SearchResult) -> SearchResult:
+        """The hits of each of two questions by turns, those of an answered one first."""
+        found = [self.resolve(one, *self._lookup(self.limit, [one])) for one in questions]
+        found.sort(key=lambda one: not one.answered)
+        pairs = itertools.zip_longest(*(one.hits for one in found))
+        hits = [hit for pair in pairs for hit in pair if hit and hit.score >= self.min_score]
+        if direct.answered and direct.hits[0].score > max((hit.score for hit in hits), default=0.0):
+            hits.insert(0, direct.hits[0])  # it has both
+        return self._joined(direct, *hits) if hits else direct
 
     def _resolve_role(self, text: str, role: Description, direct: SearchResult) -> SearchResult:
         """The same for a role ("our cellist"), only if a direct search finds no more than who has it. What is

@@ -115,10 +115,44 @@ _WHO_IS = late(r"\W*who(?:['’]s|\s+(?:is|was))\W*", re.IGNORECASE)
 _AUXILIARY = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
 _BESIDES = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGNORECASE)
 
+_ASKING = (
+    r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|wen|wem|was|wann|wo|wohin|wie|welche[mnrs]?|warum|wieso"
+    r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|quiénes|quién|qué|cuándo|dónde|cuánt[oa]s?|cómo"
+    r"|quem|quando|onde|quanto|quant[aei]|qual|quais|como|chi|cosa|dove|quale|come|perché|wie|wat|wanneer|waar"
+    r"|hoeveel|welke?|waarom)(?:['’]s)?\b"
+)
+_TWO_QUESTIONS = late(
+    rf"\W*(?P<one>{_ASKING}.*?\w)(?:\s*,)?(?:\s+(?:and|und|et|y|e|en)\s+(?:also\s+)?|\s*[?？]\s*)"
+    rf"(?P<other>{_ASKING}(?:\s+\S+){{2,}})",
+    re.IGNORECASE,
+)
+_OF_THE_FIRST = late(
+    r"\b(?:he|she|it|they|him|her(?=\W*$)|them|er|sie)\b|-(?:t-)?(?:ils?|elles?)\b", re.IGNORECASE
+)
+_THING = late(
+    r"\b(?:the|my|our|his|her|their|de[rn]|die|das|(?:mein|unser)(?:e[nr]?)?|l[ea]|mon|ma|notre)\s+\w+(?:\s+\w+)?"
+    r"(?=\W*$)",
+    re.IGNORECASE,
+)
+_NAMES = late(r"(?<=\w\s)[^\W\d_a-zß-öø-ÿ]\w+(?:\s+[^\W\d_a-zß-öø-ÿ]\w+)*")
+
 
 def is_question(prompt: str) -> bool:
     """Whether a prompt is a question."""
     return _QUESTION.search(prompt) is not None
+
+
+def two_questions(query: str) -> tuple[str, str] | None:
+    """The two questions of a query. A pronoun in the second stands for whom the first describes or names, or
+    for the thing that it ends with."""
+    found = _TWO_QUESTIONS.fullmatch(query)
+    if found is None:
+        return None
+    one, other = found["one"], found["other"]
+    described, thing, names = find_description(one), _THING.search(one), _NAMES.findall(one)
+    meant = thing[0] if thing else names[0] if len(names) == 1 else ""
+    meant = f"the {described.clause}" if described and described.after is not None else meant
+    return one, " ".join(_OF_THE_FIRST.sub(f" {meant}", other, count=1).split()) if meant else other
 
 
 def is_request(prompt: str) -> bool:
