@@ -268,6 +268,19 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
         ("l'", ("l",)),
         ("run llama locally", ("run", "llama", "locally")),
         ("der die das", ("der", "die", "das")),
+        ("à qui demander à la voilerie", ("demander", "voilerie")),
+        ("prix du gasoil", ("prix", "gasoil")),
+        ("mail de Priya", ("mail", "priya")),
+        ("le café ferme tard", ("café", "ferme", "tard")),
+        ("le ponton est-il fermé", ("ponton", "fermé")),
+        ("a-t-on payé Loïc ?", ("payé", "loïc")),
+        ("qu'est-ce qu'on a prévu", ("prévu",)),
+        # What only looks like that stays a word.
+        ("du -sh size", ("du", "sh", "size")),
+        ("what is the de facto standard", ("de", "facto", "standard")),
+        ("the bolt-on and the sign-on", ("bolt", "sign", "bolt_on", "sign_on")),
+        ("rendez-vous chez le dentiste", ("rendez", "dentiste", "rendez_vous")),
+        ("peut-être Porto-Vecchio", ("peut", "porto", "vecchio", "peut_être", "porto_vecchio")),
     ],
 )
 def test_small_words_of_a_query_are_those_of_its_language(query: str, terms: tuple[str, ...]) -> None:

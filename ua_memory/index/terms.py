@@ -63,6 +63,16 @@ ELISION = late(
 """What French, Italian, Portuguese and Catalan shorten before a vowel (`l'`, `qu'`, `dell'`), with a pronoun
 or auxiliary verb after it: `j'ai`, `c'est`, `d'un`."""
 
+_INVERTED = late(
+    r"\b(?!rendez-)\w+-(?:(?:t-)?(?:ils?|elles?|je|tu|nous|vous|moi)|t-on)\b"
+    r"|\b(?:est-ce|(?:peu|doi|di|fai|sai|voi|veu|es|étai|avai|pourrai|devrai)t-on)\b",
+    re.IGNORECASE,
+)
+"""A French verb with the pronoun behind it, `est-il` or `a-t-on`: no identifier, and seldom in a text."""
+
+_LINKS = frozenset({"de", "du", "des", "del", "della"})
+"""What joins two nouns in Romance languages, and says nothing between them in a query of any other."""
+
 _ENGLISH = """
 a about am an and any are as at be been but by can could did do does for from had has have he her
 him his how i if in into is it its me my no not of on or our she should so some than that the their
@@ -224,6 +234,7 @@ def fts_text(text: str) -> str:
 
 def _without_clitics(query: str) -> str:
     """A query without clitics and elisions, unless there is nothing else."""
+    query = _INVERTED.sub(lambda verb: re.sub("-(?:t-)?", " ", verb[0]), query) if "-" in query else query
     if "'" not in query and "’" not in query:
         return query
     rest = _CLITIC.sub(" ", ELISION.sub(" ", query))
@@ -250,13 +261,14 @@ def read_query(query: str) -> Query:
         phrase = tuple(words(quoted))
         if phrase and phrase not in phrases and len(phrases) < 8:
             phrases.append(phrase[:64])
-    terms = list(dict.fromkeys([*words(_without_clitics(query)), *compound_terms(query)]))[:MOST_TERMS]
+    plain = _without_clitics(query)
+    terms = list(dict.fromkeys([*words(plain), *compound_terms(plain)]))[:MOST_TERMS]
     # A pair of CJK characters is more specific than either; a single one is in many texts.
     specific = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
     stop = stop_words(terms)
     specific = [term for term in specific if term not in stop] or specific
     spoken = likely_languages(frozenset(terms))
-    return Query(tuple(specific), tuple(phrases), tuple(_repeats(query)), spoken=spoken)
+    return Query(tuple(specific), tuple(phrases), tuple(_repeats(plain)), spoken=spoken)
 
 
 def specific_words(prompt: str) -> set[str]:
@@ -772,10 +784,12 @@ def is_english(text: str) -> bool:
 
 def stop_words(words: Iterable[str]) -> frozenset[str]:
     """The stop words of English and of the languages that a query with these words may be in: one that has
-    two of its stop words, and no fewer than of others, or as `guess_languages`."""
-    own = frozenset(words)
-    likely = guess_languages(own) or likely_languages(own, 2)
-    return STOP_WORDS.union(*map(_stop_words_of, likely if "english" not in likely else ()))
+    two of its stop words, or one and an accent, and no fewer than of others, or as `guess_languages`."""
+    ordered = tuple(words)
+    own = frozenset(ordered)
+    likely = guess_languages(own) or likely_languages(own, 2 if "".join(own).isascii() else 1)
+    links = _LINKS.intersection(ordered[1:-1]) if own.isdisjoint(STOP_WORDS) else ()
+    return STOP_WORDS.union(links, *map(_stop_words_of, likely if "english" not in likely else ()))
 
 
 @cache
