@@ -20,7 +20,7 @@ from ua_memory.recall.search import PROMPT_PASSAGE_LENGTH, Hit, prompt_hits, sea
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
-from ua_memory.text.noise import two_questions
+from ua_memory.text.noise import asks_for_tasks, two_questions
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -273,6 +273,51 @@ def test_of_two_questions_each_is_answered(roles: Index, query: str, expected: s
 )
 def test_one_question_stays_one(query: str) -> None:
     assert two_questions(query) is None
+
+
+TASKS = (
+    "# Kitchen",
+    "",
+    "## To do",
+    "",
+    "- [ ] call the plumber about the sink",
+    "- [x] order the tiles",
+    "",
+    "## Ideas",
+    "",
+    "- open shelves over the sink",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("what is still open", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
+        ("my todo list", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
+        ("what's left to do in the kitchen?", ["[ ] call the plumber about the sink"]),
+        ("offene Aufgaben", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
+        ("tasks left in november 2026", ["[ ] write to the tax office"]),
+        ("completed tasks", ["[x] renew the passport", "[x] order the tiles"]),
+    ],
+)
+def test_open_and_finished_tasks_are_found(tmp_path: Path, query: str, expected: list[str]) -> None:
+    november = log("[ ] write to the tax office", "[x] renew the passport", "The open day is on Friday.")
+    files = {"memory/kitchen.md": "\n".join(TASKS), "memory/2026-11-20.md": november}
+    with indexed(tmp_path, files) as index:
+        answer = search(index, query)
+        assert answer.answered
+        assert [hit.item.text for hit in answer.hits[: len(expected)]] == expected
+        assert not answer.hits[len(expected) :] or answer.hits[len(expected)].score < answer.hits[0].score
+        assert not search(index, "open tasks for the garden").answered
+        assert texts(index, "when is the open day")[0] == "The open day is on Friday."
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["is the shop still open", "open issues with the API", "the todo app we used", "which items are done"],
+)
+def test_what_only_sounds_like_tasks_is_searched_for(query: str) -> None:
+    assert asks_for_tasks(query) is None
 
 
 def test_a_hit_stands_once_whoever_it_is_about(tmp_path: Path) -> None:

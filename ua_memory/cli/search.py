@@ -85,7 +85,7 @@ class FilterOptions(ScopeOptions):
 
     kind: list[str] | None = Option(
         None, "--kind", metavar="KIND",
-        help="Of this kind: world, experience, preference, passage, core, …",
+        help="Of this kind: world, experience, preference, passage, core, todo, …",
     )  # fmt: skip
     source: list[str] | None = Option(
         None, "--source", metavar="WORD", help="Of this origin (person, agent, web, …) or client."

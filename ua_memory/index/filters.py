@@ -139,12 +139,11 @@ def _wrong(what: str, value: object) -> Usage:
 # -- filters -----------------------------------------------------------------------------------------------
 
 
-KINDS = tuple(
-    dict.fromkeys(
-        (*get_args(Kind), "fact", "passage", "observation", "opinion", "page", "model", "core", "session")
-    )
-)
-"""Valid values of `kinds`: the kinds of facts and opinions, and the names of records."""
+RECORDS = ("fact", "passage", "observation", "opinion", "page", "model", "core", "session")
+TASKS = {"todo": "[ ] %", "done": "[x] %"}
+"""How the text begins of an open and of a finished item of a task list."""
+KINDS = tuple(dict.fromkeys((*get_args(Kind), *RECORDS, *TASKS)))
+"""Valid values of `kinds`: the kinds of facts and opinions, the names of records, and `TASKS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class Filters:
 
     `since` and `until` are inclusive ISO days of what an item is about, else when it was said; a date without
     day (a month) passes if it overlaps, an item without date does not. `tags` (case-insensitive) are matched
-    by the mode `match`, and all `groups` must match, too. `kinds`: kinds of facts or names of records.
+    by the mode `match`, and all `groups` must match, too. `kinds`: some of `KINDS`.
     `sources`: origins or names of clients. `path`: a prefix of the bank-relative path. `names`: folded names,
     one of which the item contains. `sessions`: ids of sessions, or what some begin with. `day`: an ISO day on
     which it was said or that it is about. `retired`: whether retired items are included; None: only if the
@@ -220,8 +219,10 @@ class Filters:
             values += tags
         if self.kinds:
             marks = ",".join("?" * len(self.kinds))
-            parts.append(f"(items.kind IN ({marks}) OR items.record IN ({marks}))")
-            values += [*self.kinds, *self.kinds]
+            tasks = [TASKS[kind] for kind in self.kinds if kind in TASKS]
+            listed = " OR items.text LIKE ?" * len(tasks)
+            parts.append(f"(items.kind IN ({marks}) OR items.record IN ({marks}){listed})")
+            values += [*self.kinds, *self.kinds, *tasks]
         if self.sources:
             marks = ",".join("?" * len(self.sources))
             parts.append(f"(items.origin IN ({marks}) OR items.client IN ({marks}))")

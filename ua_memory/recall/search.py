@@ -334,6 +334,8 @@ class _Search:
         asked = clean(text)
         if len(asked) > LONGEST_DESCRIBED:
             return direct
+        if tasks := noise.asks_for_tasks(asked):
+            return self._find_tasks(*tasks, direct)
         if questions := noise.two_questions(asked):
             return self._join_questions(questions, direct)
         described = noise.find_description(asked)
@@ -346,6 +348,21 @@ class _Search:
         who = [hit for hit in hits if hit.match >= least and not noise.is_question(hit.item.text)]
         found = self._find_about(text, described, who, ANSWERED)
         return self._joined(direct, *found) if found else direct
+
+    def _find_tasks(self, kind: str, about: str, direct: SearchResult) -> SearchResult:
+        """The items of task lists of a kind, of those `about` a topic or some days, before the hits."""
+        if self.where.kinds:
+            return direct
+        where = replace(self.where, kinds=(kind,))
+        steps = _Search(self.index, self.report, self.limit, 0.0, where, self.depth)
+        found = steps.answers([about], [])[0]
+        only = found.days is not None and found.days.only
+        if only or specific_words(about):
+            hits = [hit for hit in found.hits if (only or "keyword" in hit.arms) and not hit.outside]
+        else:
+            items = filter(None, map(self.present.confirm, self.index.words.listed(where)[1]))
+            hits = [Hit(item, 0.0, 0.0, item.text) for item in itertools.islice(items, self.limit)]
+        return self._joined(direct, *(replace(hit, score=max(hit.score, ANSWERED)) for hit in hits))
 
     def _join_questions(self, questions: Sequence[str], direct: SearchResult) -> SearchResult:
         """The hits of each of two questions by turns, those of an answered one first."""

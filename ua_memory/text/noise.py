@@ -135,6 +135,39 @@ _THING = late(
     re.IGNORECASE,
 )
 _NAMES = late(r"(?<=\w\s)[^\W\d_a-zß-öø-ÿ]\w+(?:\s+[^\W\d_a-zß-öø-ÿ]\w+)*")
+_TASK_NOUN = (
+    r"(?:tasks?|to-?dos?|(?:action |todo |to-do )?items|checkbox(?:es)?|aufgaben|punkte|tâches|tareas|tarefas"
+    r"|attività|compiti|taken)"
+)
+_IT_ENDS = r"(?= (?:in|on|for|at|with|from|about|this|left)\b|\W*$)"
+"""A query ends, or only says what it is about."""
+_OPEN_TASKS = late(
+    rf"\b(?:(?:open|unfinished|outstanding|pending|remaining|offenen?|unerledigten?|openstaande) {_TASK_NOUN}"
+    rf"|{_TASK_NOUN} (?:(?:still |noch )?(?:open|offen|left)|ouvertes|restantes|à faire|pendientes|pendentes"
+    r"|em aberto|in sospeso|da fare)"
+    r"|(?:what(?:['’]s| is| are)?|anything|everything) (?:(?:still|left) )+(?:open|to do|to be done)"
+    rf"{_IT_ENDS}|what (?:do|must|should) (?:i|we) (?:still )?(?:have to do|need to do|do){_IT_ENDS}"
+    r"|was ist (?:noch )+(?:offen|zu tun|zu erledigen)"
+    r"|was (?:muss ich|müssen wir) noch (?:tun|machen|erledigen)"
+    r"|(?:qu['’]est-ce qui |ce qui |que )?reste(?:-t-il)? à faire|qué (?:queda|falta) (?:por|para) hacer"
+    r"|o que falta fazer|cosa resta da fare|cose da fare|wat moe(?:t ik|ten we) nog doen)\b"
+    r"|^\W*(?:(?:my|our|the|all)\s+)*(?:to-?dos?(?: list| items)?|(?:to-?do|aufgaben)-?liste|takenlijst)\b"
+    rf"{_IT_ENDS}",
+    re.IGNORECASE,
+)
+_DONE_TASKS = late(
+    rf"\b(?:(?:finished|completed|done|closed|erledigten?) {_TASK_NOUN}|tâches (?:faites|terminées|finies)"
+    r"|tareas (?:hechas|terminadas)|tarefas (?:feitas|concluídas)|attività completate|voltooide taken)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_tasks(query: str) -> tuple[str, str] | None:
+    """("todo" or "done", the rest of a query) if it asks for the open or finished items of task lists."""
+    for kind, pattern in (("todo", _OPEN_TASKS), ("done", _DONE_TASKS)):
+        if found := pattern.search(query):
+            return kind, (query[: found.start()] + query[found.end() :]).strip(" ?!.")
+    return None
 
 
 def is_question(prompt: str) -> bool:
