@@ -136,7 +136,9 @@ def test_mcp_checks_any_arguments(name: str, data: st.DataObject) -> None:
 
 
 READS = sorted(
-    name for name, tool in mcp_server.TOOLS.items() if tool.is_read_only and name not in relay.MAY_ASK_A_MODEL
+    name
+    for name, tool in mcp_server.TOOLS.items()
+    if tool.declaration["annotations"]["readOnlyHint"] and name not in relay.MAY_ASK_A_MODEL
 )
 
 

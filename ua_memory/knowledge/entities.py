@@ -77,11 +77,8 @@ def _initials(name: str) -> frozenset[str]:
 
 def _compare_words(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> NameSimilarity | None:
     different = [(a, b) for a, b in zip(mine, theirs, strict=True) if a != b]
-    if (
-        len(different) == 1
-        and different[0][0] == mine[0]
-        and (found := _nickname_similarity(mine[0], theirs[0]))
-    ):
+    first = (mine[0], theirs[0])
+    if different == [first] and (found := _nickname_similarity(*first)):
         return found
     if len(different) > 1:
         turned = sorted(mine) == sorted(theirs) and len(mine) == 2
@@ -176,11 +173,16 @@ def restore_all_names(store: Store, draft: Draft, before: Sequence[Entity], afte
     """Call `restore_names` for every alias of the records `before` that their entity has lost in `after`."""
     for mine in before:
         there = [e for e in after if fold(mine.name) in _names(e)]
-        left = {fold(n) for e in there for n in (e.name, *e.aliases)}
+        left = {name for e in there for name in _names(e)}
         names = (mine.name, *(n for n in mine.aliases if fold(n) in left))
         for other in (n for n in mine.aliases if fold(n) not in left):
             whose = [e.name for e in after if fold(other) in _names(e)]
             restore_names(store, draft, names, other, whose[0] if len(whose) == 1 else None)
+
+
+def draft_entities(draft: Draft) -> tuple[Entity, ...]:
+    """The records of the file in an open revision."""
+    return markdown_document.parse(draft.read(ENTITIES), ENTITIES).of(Entity)
 
 
 def _names(entity: Entity) -> set[str]:
@@ -283,7 +285,7 @@ def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = Fal
     with _decision_revision(store, door, by_person) as sheet:
         _require_different(old, new, exactly=True)
         was = sheet.record(old) or Entity(old)
-        taken = [e for e in sheet.entities() if fold(new) in map(fold, (e.name, *e.aliases)) and e != was]
+        taken = [e for e in sheet.entities() if fold(new) in _names(e) and e != was]
         if taken:
             hint = f"ua-memory entities merge {_quote(new)} {_quote(old)}"
             raise Usage(f"{new} is a name of {taken[0].name}", where=_citation(taken[0]), hint=hint)
@@ -303,14 +305,14 @@ class _EntitiesFile:
         self.about: tuple[str, ...] = ()
 
     def entities(self) -> tuple[Entity, ...]:
-        return markdown_document.parse(self.draft.read(ENTITIES), ENTITIES).of(Entity)
+        return draft_entities(self.draft)
 
     def record(self, name: str, also: str = "") -> Entity | None:
         """The record with this name or alias, None if there is none. Of several, the one that also has the
         name `also`, else the one of which it is the main name. Usage if several are left."""
-        named = [e for e in self.entities() if fold(name) in map(fold, (e.name, *e.aliases))]
+        named = [e for e in self.entities() if fold(name) in _names(e)]
         own = [e for e in named if fold(e.name) == fold(name)]
-        both = [e for e in named if also and fold(also) in map(fold, (e.name, *e.aliases))]
+        both = [e for e in named if also and fold(also) in _names(e)]
         found = both or own or named
         if len(found) > 1:
             who = " or ".join(e.name for e in found)
@@ -337,7 +339,7 @@ class _EntitiesFile:
     @staticmethod
     def _refuse_two(one: Entity, other: Entity) -> None:
         for a, b in ((one, other), (other, one)):
-            names = [n for n in a.nots if fold(n) in map(fold, (b.name, *b.aliases))]
+            names = [n for n in a.nots if fold(n) in _names(b)]
             if names:
                 hint = f"remove `not: {names[0]}` from {ENTITIES} first, on both sides"
                 raise Conflict(f"{a.name} is marked as not {names[0]}", where=_citation(a), hint=hint)
@@ -364,8 +366,7 @@ class _EntitiesFile:
         self.draft.subject, self.about = f"entities: {what}", about
 
     def decided(self) -> EntityDecision:
-        found = markdown_document.parse(self.draft.read(ENTITIES), ENTITIES).of(Entity)
-        kept = [e for name in self.about for e in found if fold(e.name) == fold(name)]
+        kept = [e for name in self.about for e in self.entities() if fold(e.name) == fold(name)]
         return EntityDecision(tuple(kept), self.draft.result)
 
 
@@ -491,7 +492,7 @@ class EntityRecords:
     def _by_name(self) -> Mapping[str, Sequence[Entity]]:
         found = defaultdict[str, list[Entity]](list)
         for entity in self.records:
-            for name in dict.fromkeys(map(fold, (entity.name, *entity.aliases))):
+            for name in _names(entity):
                 found[name].append(entity)
         return found
 
@@ -505,8 +506,7 @@ class EntityRecords:
         return bool(ours & self._all_of(other) or theirs & self._all_of(one))
 
     def _all_of(self, name: str) -> set[str]:
-        named = (n for entity in self.by_name(name) for n in (entity.name, *entity.aliases))
-        return {fold(name), *map(fold, named)}
+        return {fold(name)}.union(*map(_names, self.by_name(name)))
 
     def _kept_from(self, name: str) -> set[str]:
         return {fold(n) for entity in self.by_name(name) for n in entity.nots}
@@ -551,7 +551,7 @@ class EntityRecords:
         names, and more than any other entity has."""
         if not among:
             return ResolvedName(name, "open")
-        said = [e for e in among if company & ({fold(n) for n in (e.name, *e.aliases)} - {fold(name)})]
+        said = [e for e in among if company & (_names(e) - {fold(name)})]
         if len(said) == 1:
             return ResolvedName(said[0].name, "context", f"{said[0].name} appears with it")
         if beside:

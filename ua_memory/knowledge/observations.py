@@ -267,8 +267,7 @@ def add(
 
 def revise(
     draft: Draft, observation: Observation, text: str, grounds: Sequence[ProofText],
-    facts: Mapping[str, Fact],
-    *, today: date,
+    facts: Mapping[str, Fact], *, today: date,
 ) -> Observation:  # fmt: skip
     """Change an observation's text and add proofs. The old text is kept as `was:` with the day of the newest
     proof. Malformed as for `add`, and for a change of a person's text."""

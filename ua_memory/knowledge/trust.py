@@ -80,7 +80,7 @@ def untrusted_source(store: Store, text: str, before: str = "") -> Fact | None:
                 by_person[sentence.flat] = _person_similarity(store, sentence)
             if similarity > by_person.get(sentence.flat, 0.0):
                 return fact
-        plain = grounding.plain_text(_fact_text(fact))
+        plain = grounding.plain_text("\n".join(observations.sources(fact)))
         named |= {thing: fact for thing in new_words if grounding.has_token(plain, thing)}
     for plain in map(grounding.plain_text, _trusted_texts(store) if named else ()):
         named = {thing: fact for thing, fact in named.items() if not grounding.has_token(plain, thing)}
@@ -107,12 +107,8 @@ def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
 
 
 def _fact_sentences(fact: Fact) -> list[_Sentence]:
-    said = main_clauses(_fact_text(fact))
+    said = main_clauses("\n".join(observations.sources(fact)))
     return [_Sentence(grounding.words_only(one), grounding.tokenize(one)) for one in said]
-
-
-def _fact_text(fact: Fact) -> str:
-    return "\n".join([fact.text, *(quote.text for quote in fact.quotes)])
 
 
 def _similarity(new: _Sentence, theirs: Iterable[_Sentence]) -> float:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import takewhile
-from operator import eq
 from typing import Any
 
 from ua_memory.discovery import CORE_NAMES, LOGS
@@ -345,12 +343,11 @@ def _require_no_person_lines(before: NoteFile, step: NoteChange, persons: frozen
 def _difference(before: NoteFile, text: str) -> NoteChange:
     """The one range of lines in which a text differs from a note."""
     old = before.lines
-    new = text.removesuffix("\n").split("\n") if text else []
-    head = sum(1 for _ in takewhile(bool, map(eq, old, new)))
-    most = min(len(old), len(new)) - head
-    tail = sum(1 for _ in takewhile(bool, map(eq, old[::-1][:most], new[::-1][:most])))
+    new = tuple(text.removesuffix("\n").split("\n") if text else ())
+    head = markdown_lines.common_prefix_length(old, new)
+    tail = markdown_lines.common_prefix_length(old[head:][::-1], new[head:][::-1])
     at = before.hidden
-    return NoteChange(at + head, at + len(old) - tail, tuple(new[head : len(new) - tail]))
+    return NoteChange(at + head, at + len(old) - tail, new[head : len(new) - tail])
 
 
 def _apply_change(data: bytes, step: NoteChange) -> bytes:

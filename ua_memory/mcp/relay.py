@@ -125,6 +125,22 @@ def read_tool_data() -> dict[str, Any]:
     return found
 
 
+def expand_names(names: Sequence[str], known: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tools that names of tools and sets stand for, in the order of the tools."""
+    wanted = {each for name in names for each in known["sets"].get(name, (name,))}
+    return [tool for tool in known["tools"] if tool["name"] in wanted]
+
+
+def offered_tools(
+    known: dict[str, Any], names: Sequence[str], left: Sequence[str], reads: bool
+) -> list[dict[str, Any]]:
+    """The tools to list for a client that named these tools and sets, or none: those that the settings leave,
+    mcp.tools (`left`) and mcp.read_only (`reads`)."""
+    enabled = expand_names(left or ["all"], known)
+    asked = expand_names(names or left or ["default"], known)
+    return [t for t in asked if t in enabled and (not reads or t["annotations"]["readOnlyHint"])]
+
+
 class Relay:
     """The server for one client. `known` is data/mcp.json, `words` the command's arguments, `names` the tools
     and sets in them."""
@@ -250,16 +266,7 @@ class Relay:
         left, reads = _enabled_tools(self.words)
         if wrong := unknown_names(left, self.known):
             self._note(f"ua-memory: mcp.tools: {wrong}")
-        names = self._expand_names(self.names or left or ["default"]) & self._expand_names(left or ["all"])
-        return [
-            tool
-            for tool in self.known["tools"]
-            if tool["name"] in names and (not reads or tool["annotations"]["readOnlyHint"])
-        ]
-
-    def _expand_names(self, names: Sequence[str]) -> set[str]:
-        sets = self.known["sets"]
-        return {each for name in names for each in sets.get(name, (name,))}
+        return offered_tools(self.known, self.names, left, reads)
 
     def _call_tool(
         self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]
@@ -267,8 +274,7 @@ class Relay:
         """Call a tool. JsonRpcError for an unknown one."""
         name = params.get("name")
         # Only by --tools: a tool that the settings disable has its own error message.
-        asked = self._expand_names(self.names or ["all"])
-        names = [tool["name"] for tool in self.known["tools"] if tool["name"] in asked]
+        names = [tool["name"] for tool in expand_names(self.names or ["all"], self.known)]
         if name not in names:
             called = str(name)[:50]
             raise JsonRpcError(BAD_PARAMS, _with_nearest(f"unknown tool {called}", [called], names))

@@ -18,7 +18,7 @@ from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, CannotWrite, Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core_proposals import CoreProposal
-from ua_memory.mcp.relay import read_tool_data, unknown_names
+from ua_memory.mcp import relay
 from ua_memory.memory import Memory
 from ua_memory.paths import DATED, make_private
 from ua_memory.recall import readonly
@@ -85,11 +85,6 @@ class McpTool(NamedTuple):
     def required(self) -> list[str]:
         """The required arguments."""
         return list(self.declaration["inputSchema"].get("required", ()))
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether it changes nothing."""
-        return bool(self.declaration["annotations"]["readOnlyHint"])
 
     def is_id(self, name: str) -> bool:
         """Whether an argument is the id of a fact."""
@@ -746,7 +741,7 @@ _FUNCTIONS: Mapping[str, ToolFunction] = {
     "list_documents": _list_documents, "list_tags": _list_tags, "list_directives": _list_directives,
     "list_banks": _list_banks, "memory_search": _openclaw_search, "memory_get": _openclaw_get,
 }  # fmt: skip
-_DATA = read_tool_data()
+_DATA = relay.read_tool_data()
 TOOLS: Mapping[str, McpTool] = {one["name"]: McpTool(one, _FUNCTIONS[one["name"]]) for one in _DATA["tools"]}
 """All tools, by name, in the order in which they are listed."""
 SETS: Mapping[str, Sequence[str]] = _DATA["sets"]
@@ -764,28 +759,22 @@ TOOL_FOR_COMMAND = {
 
 def expand_names(names: Sequence[str]) -> list[str]:
     """The tools that names of tools and sets stand for, in the order of TOOLS. Usage."""
-    if wrong := unknown_names(names, _DATA):
+    if wrong := relay.unknown_names(names, _DATA):
         hint = f"sets: {', '.join(SETS)}; tools: {', '.join(TOOLS)}"
         raise Usage(wrong, where="--tools", hint=hint)
-    wanted = {each for name in names for each in SETS.get(name, (name,))}
-    return [name for name in TOOLS if name in wanted]
+    return [tool["name"] for tool in relay.expand_names(names, _DATA)]
 
 
 def offered_tools(config: Config, requested: Sequence[str]) -> list[str]:
     """The tools to list for a client that requested these names of tools and sets, () for none by name: those
-    of them that the settings enable. Usage."""
-    enabled = enabled_tools(config)
-    if config.mcp_tools and not requested:
-        return enabled
-    wanted = expand_names(requested or ("default",))
-    return [name for name in enabled if name in wanted]
+    of them that the settings enable."""
+    there = relay.offered_tools(_DATA, requested, config.mcp_tools, config.mcp_read_only)
+    return [tool["name"] for tool in there]
 
 
 def enabled_tools(config: Config) -> list[str]:
     """The tools that the settings mcp.tools and mcp.read_only enable; unknown names are ignored."""
-    known = [name for name in config.mcp_tools if name in TOOLS or name in SETS]
-    wanted = expand_names(known if config.mcp_tools else ("all",))
-    return [name for name in wanted if TOOLS[name].is_read_only or not config.mcp_read_only]
+    return offered_tools(config, ("all",))
 
 
 def answer_request(memory: Memory, request: Mapping[str, Any], caller: Caller) -> dict[str, Any]:

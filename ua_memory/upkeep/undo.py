@@ -14,7 +14,7 @@ from ua_memory.errors import Conflict, GitFailed, NotFound, UaMemoryError, Usage
 from ua_memory.git.history import hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
-from ua_memory.knowledge.entities import ENTITIES, restore_all_names
+from ua_memory.knowledge.entities import ENTITIES, draft_entities, restore_all_names
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
@@ -108,7 +108,7 @@ def _draft_undo(
     if done.trailer("Memory-Op") == "init":
         raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
-    names = _draft_entities(draft) if ENTITIES in done.paths else ()
+    names = draft_entities(draft) if ENTITIES in done.paths else ()
     clashes: list[tuple[str, saves.LineConflict]] = []
     for path in done.paths:
         clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
@@ -119,7 +119,7 @@ def _draft_undo(
         draft.notes.append(f"what depended on it was removed or revised too: {rested}")
     if not draft.changed():
         raise Conflict(f"nothing is left to {draft.op}", where=done.id[:10], hint="ua-memory log")
-    restore_all_names(store, draft, names, _draft_entities(draft) if names else ())
+    restore_all_names(store, draft, names, draft_entities(draft) if names else ())
     draft.trailers["Undoes"] = [done.id]
     draft.facts = list(done.trailers.get("Facts", ()))
     draft.subject = f"{draft.op}: {done.subject}"
@@ -135,10 +135,6 @@ def _removed_statements(draft: Draft) -> dict[str, Statement]:
         was |= {r.ref: r for r in before.statements if r.ref}
         stay |= {r.ref for r in markdown_document.parse(data or b"", path).statements}
     return {block: record for block, record in was.items() if block not in stay}
-
-
-def _draft_entities(draft: Draft) -> tuple[Entity, ...]:
-    return markdown_document.parse(draft.read(ENTITIES), ENTITIES).of(Entity)
 
 
 def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
