@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError
+from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError, Usage
 from ua_memory.records import Place
 from ua_memory.text.wording import dollars
 
@@ -602,10 +602,10 @@ def run_reporting_errors(call: Call, work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UaMemoryError as error:
-        return _report_error(call, type(error).__name__, error.what, error.exit_code, error.where, error.hint)
+        return _report_error(call, error)
     except MemoryError:
         hint = "raise the limit (ulimit -v), or end other programs"
-        return _report_error(call, "OutOfMemory", "not enough memory", OutOfMemory.exit_code, None, hint)
+        return _report_error(call, OutOfMemory("not enough memory", hint=hint))
     except Exception as error:
         if _is_usage_error(error):
             return _report_usage_error(call, error)
@@ -621,23 +621,22 @@ def output_lost(error: OSError, ended: bool = True) -> CannotWrite:
     return CannotWrite(f"cannot write the output: {error.strerror or error}", hint=hint)
 
 
-def _report_error(
-    call: Call, kind: str, what: str, code: int, where: str | None = None, hint: str | None = None
-) -> int:
-    """Print an error's message, or with `--json` its object, and return `code`."""
+def _report_error(call: Call, error: UaMemoryError, kind: str = "") -> int:
+    """Print an error's message, or with `--json` its object of this `kind`, and return its exit code."""
     if call.as_json:
-        details = {"type": kind, "message": what, "where": where, "mend": hint, "exit_code": code}
+        details: dict[str, object] = {"type": kind or type(error).__name__, "message": error.what}
+        details |= {"where": error.where, "mend": error.hint, "exit_code": error.exit_code}
         text = dumps({"error": details}, call.stderr)
     else:
-        text = printable(f"ua-memory: error: {f'{where}: ' if where else ''}{what}")
-        text += f"\n  hint: {printable(hint)}" if hint else ""
+        text = printable(f"ua-memory: error: {error}")
+        text += f"\n  hint: {printable(error.hint)}" if error.hint else ""
     # Either stream may be closed by now; the exit code still tells.
     with contextlib.suppress(OSError):
         call.stdout.flush()
     with contextlib.suppress(OSError):
         call.stderr.write(text + "\n")
         call.stderr.flush()
-    return code
+    return error.exit_code
 
 
 def _is_usage_error(error: Exception) -> bool:
@@ -658,7 +657,7 @@ def _report_usage_error(call: Call, error: Exception) -> int:
     if what.startswith("No such option") and path.endswith((" insert", " search")):
         hint = f"{path} -- TEXT, if the text itself begins with a dash; else {hint}"
     what = what[:1].lower() + what[1:] if what[1:2].islower() else what
-    return _report_error(call, "Usage", " ".join(what.split()), 2, None, hint)
+    return _report_error(call, Usage(" ".join(what.split()), hint=hint))
 
 
 def _report_os_error(call: Call, error: OSError) -> int:
@@ -668,11 +667,11 @@ def _report_os_error(call: Call, error: OSError) -> int:
     found = CannotWrite(what, where=str(error.filename) if error.filename else None, hint=hint)
     if error.errno == ENOSPC and not found.where:
         found = output_lost(error, ended=False)
-    return _report_error(call, "CannotWrite", found.what, found.exit_code, found.where, found.hint)
+    return _report_error(call, found)
 
 
 def _report_bug(call: Call, error: Exception) -> int:
     first = (str(error).splitlines() or [""])[0][:300]
     what = f"a bug in ua-memory: {type(error).__name__}{f': {first}' if first else ''}"
     hint = "run it again with UA_MEMORY_DEBUG=1 and report what it prints"
-    return _report_error(call, "Bug", what, 1, None, hint)
+    return _report_error(call, UaMemoryError(what, hint=hint), "Bug")
