@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import io
 import os
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,48 @@ def test_links_between_documents_lead_somewhere(page: Path) -> None:
         there = page.parent / target if target else page
         assert there.exists(), f"{page.relative_to(ROOT)} links to {target}"
         assert not anchor or anchor in anchors(there), f"{page.relative_to(ROOT)} links to {target}#{anchor}"
+
+
+# -- the map -------------------------------------------------------------------------------------------------
+
+MAP = [row for row in prose(ROOT / "CONTRIBUTING.md").splitlines() if row.startswith("| ") and "`" in row]
+A_NAME = re.compile(r"(?!\w+\.(?:py|toml|txt|json|md)$)[A-Za-z_]\w*(?:\.\w+)*")
+JSON_KEYS = {"sets"}
+"""Words of the map that stand in a data file."""
+
+
+def files_of(row: str) -> set[Path]:
+    """The Python files that a row of the map names: by path, as a folder, or by name beside such a one."""
+    named = re.findall(r"`([\w./]+)`", row)
+    paths = [base / name for name in named for base in (ROOT, ROOT / "ua_memory") if (base / name).exists()]
+    beside = [path if path.is_dir() else path.parent for path in paths]
+    paths += [file for name in named for folder in beside for file in (folder / name, folder / f"{name}.py")]
+    paths += [ROOT / "ua_memory" / f"{name}.py" for name in named]
+    return {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
+
+
+@cache
+def defined_in(file: Path) -> set[str]:
+    """The names that a file defines, and its own."""
+    found = {file.stem}
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))) if file.suffix == ".py" else ():
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("row", MAP, ids=lambda row: row[2:].partition(" |")[0])
+def test_the_map_names_what_exists(row: str) -> None:
+    known = {name for file in files_of(row) if file.is_file() for name in defined_in(file)} | JSON_KEYS
+    for name in filter(A_NAME.fullmatch, re.findall(r"`([^`]+)`", row)):
+        assert {*name.split(".")} <= known, f"CONTRIBUTING.md: {name} is in no file that its row names"
+
+
+def test_the_map_leads_to_files_of_ours() -> None:
+    assert len(MAP) > 30 and sum(map(len, map(files_of, MAP))) > 150
 
 
 def test_the_anchors_of_a_page(tmp_path: Path) -> None:

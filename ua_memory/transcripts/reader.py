@@ -29,7 +29,7 @@ from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session,
 
 # -- detecting the client ----------------------------------------------------------------------------------
 # By content, since a pipe has no file name. A new client needs a `Format` in a file of its own, its name in
-# `CLIENTS`, its class in `_FORMATS`, and a check in `sniff`.
+# `CLIENTS` (as in `clients.settings`), its class in `_FORMATS`, and a check in `_client_of`.
 
 
 CLIENTS = (
