@@ -51,27 +51,32 @@ def late(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
 
 
 _PART = late(r"\{[a-z_]+\}")
+_FURTHER = " " * 8
 
 
 def table(file: str, /, **parts: str) -> Iterator[tuple[str, str]]:
     """(heading, pattern) of each row of a table in `data/`.
 
-    A heading is a line that is not indented; the indented lines below are its pattern. `#` begins a comment.
-    A pattern headed `{name}` replaces `{name}` in later patterns, as do `parts`.
+    A heading is a line that is not indented, the indented lines below it are its pattern. If the heading ends
+    in a colon, each of them is an alternative, and one that is indented further continues the one above. `#`
+    begins a comment. A pattern headed `{name}` replaces `{name}` in later patterns, as do `parts`.
     """
     known = {f"{{{part}}}": pattern for part, pattern in parts.items()}
     rows: list[tuple[str, list[str]]] = []
     for line in data_text(file).splitlines():
         if line.startswith(" "):
-            rows[-1][1].append(line.strip())
+            rows[-1][1].append(line)
         elif line and not line.startswith("#"):
             rows.append((line, []))
     for heading, lines in rows:
-        pattern = _PART.sub(lambda part: known[part[0]], "".join(lines))
-        if heading.startswith("{"):
-            known[heading] = pattern
+        name, listed = heading.removesuffix(":"), heading.endswith(":")
+        starts = (listed and not line.startswith(_FURTHER) for line in lines)
+        text = "".join("|" * start + line.strip() for start, line in zip(starts, lines, strict=True))
+        pattern = _PART.sub(lambda part: known[part[0]], f"(?:{text[1:]})" if listed else text)
+        if name.startswith("{"):
+            known[name] = pattern
         else:
-            yield heading, pattern
+            yield name, pattern
 
 
 def data_text(name: str) -> str:
