@@ -451,7 +451,9 @@ def claude_code(
         found = claude_plugin(str(caller.absolute(call, plugin)), command_of(call, shared=True))
         return found._replace(duplicates=_other_hooks(call, home, "plugin"))
     if project:
-        found = claude_project(str(call.cwd), command_of(call, shared=True))
+        here, note = call.cwd, "Claude Code asks once in each checkout whether to use .mcp.json"
+        files = f"{here}/.claude/settings.json", f"{here}/.mcp.json"  # which are committed and shared
+        found = _claude_target(*files, command_of(call, shared=True), note)
     else:
         state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
         found = claude_target(str(home), str(state), command_of(call))
@@ -470,9 +472,7 @@ def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...
     files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
     found = []
     for file in files:
-        with suppress(
-            OSError, ValueError, EditError
-        ):  # no such file, or it is invalid, which the edit reports
+        with suppress(OSError, ValueError, EditError):  # none, or an invalid one, which the edit reports
             ways = enabled_hooks(discovery.read(file).decode("utf-8-sig"))
             mine = {"hooks": str(file)}  # else it is our plugin
             found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
@@ -483,12 +483,6 @@ def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget
     """Claude Code's user settings; `home` is ~/.claude, `state` the file .claude.json."""
     note = "restart open sessions; /hooks and /mcp show it there"
     return _claude_target(f"{home}/settings.json", state, command, note, env={})
-
-
-def claude_project(folder: str, command: Sequence[str]) -> ClientTarget:
-    """A project's settings, which are committed and shared."""
-    note = "Claude Code asks once in each checkout whether to use .mcp.json"
-    return _claude_target(f"{folder}/.claude/settings.json", f"{folder}/.mcp.json", command, note)
 
 
 def _claude_target(

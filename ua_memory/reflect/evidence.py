@@ -101,8 +101,7 @@ class EvidenceCollector:
 
     def __init__(
         self, store: Store, find: Callable[..., SearchResult], clean: Callable[[str], str], today: date,
-        filters: Filters,
-        all_beliefs: Callable[[], Sequence[ObservationView]],
+        filters: Filters, all_beliefs: Callable[[], Sequence[ObservationView]],
     ) -> None:  # fmt: skip
         self.pieces: dict[int, EvidencePiece] = {}
         self._store, self._find, self._clean, self._today, self._filters = store, find, clean, today, filters
@@ -417,8 +416,7 @@ def confidence_level(confidence: float) -> str:
 
 def _faults(
     one: AnswerSentence, pieces: Mapping[int, EvidencePiece], whole: Sequence[EvidencePiece],
-    question: str, found: bool,
-    checked: Collection[int],
+    question: str, found: bool, checked: Collection[int],
 ) -> list[str]:  # fmt: skip
     """The faults of a sentence, in words for the model."""
     invented = [n for n in one.cites if n not in pieces]

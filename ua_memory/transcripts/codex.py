@@ -28,7 +28,7 @@ from ua_memory.transcripts.turns import (
     is_ours,
 )
 
-_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "mcp_tool_call")
 _FAILED = re.compile(
     r"^(?:Process exited with code|Exit code:?|Command failed)\s*:?\s*(?!0\b)-?\w+", re.MULTILINE
@@ -181,7 +181,7 @@ class Codex(Format):
 def _payload(record: Record) -> tuple[str, Record]:
     """The kind of a record and its payload. A bare item is a response item, a bare header a session's."""
     kind = as_str(record.get("type"))
-    if kind in _ENVELOPES:
+    if kind in ENVELOPES:
         return kind, as_dict(record.get("payload")) or (record if kind == "compacted" else {})
     if not kind and "id" in record and "timestamp" in record:
         return "session_meta", record

@@ -322,15 +322,13 @@ def recalled_lines(value: object) -> Iterator[str]:
 def parse_object(raw: bytes, report: Unreadable | None = None) -> Record | None:
     """The JSON object in a line, or None. Bytes that are not UTF-8 become U+FFFD."""
     try:
-        value = json.loads(raw)
-    except UnicodeDecodeError:
         try:
+            value = json.loads(raw)
+        except UnicodeDecodeError:
             text = raw.decode("utf-8", "replace")
             value = json.loads(text)
             if report:
                 report.count_undecoded(text, raw)
-        except (ValueError, RecursionError):
-            return None
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

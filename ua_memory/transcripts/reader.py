@@ -20,7 +20,7 @@ from ua_memory.text import grounding
 from ua_memory.text.noise import has_envelope
 from ua_memory.text.sentences import main_clauses
 from ua_memory.transcripts.claude_code import ClaudeCode
-from ua_memory.transcripts.codex import Codex
+from ua_memory.transcripts.codex import ENVELOPES, Codex
 from ua_memory.transcripts.databases import Hermes, OpenCode
 from ua_memory.transcripts.format import ByteSource, Format, Unreadable, blocks, parse_object, texts
 from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_conversation, is_markdown
@@ -39,7 +39,6 @@ CLIENTS = (
 _CLIENTS_HINT = f"known clients: {', '.join(CLIENTS)}"
 
 _SNIFFED_LINES = 50
-_CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CLAUDE_CODE = (
     "summary",
     "file-history-snapshot",
@@ -104,7 +103,7 @@ def _client_of(record: Record, records: list[Record]) -> str:
     kind = record.get("type")
     if kind == "session" and ("cwd" in record or "version" in record):
         return _pi_variant(record, records)
-    if kind in _CODEX and isinstance(record.get("payload"), dict):
+    if kind in ENVELOPES and isinstance(record.get("payload"), dict):
         return "codex"
     if (
         kind is None
