@@ -151,6 +151,7 @@ def test_context_counts_tool_outputs_which_turns_never_show() -> None:
         ("<hindsight-recall>no</hindsight-recall>yes<hindsight-recall>no</hindsight-recall>", "yes"),
         ("please strip <system-reminder> blocks", "please strip <system-reminder> blocks"),
         ("<system-reminder>never closed", ""),
+        ("<system-reminder> blocks: please strip them", "<system-reminder> blocks: please strip them"),
         ("<command-name>/x</command-name>", ""),
         ("[Request interrupted by user for tool use]", ""),
         ("a < b and <b>bold</b>", "a < b and <b>bold</b>"),

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
 
 SKIP = "skip"
-MACHINE_PROMPTS = (
-    "(no content)",
-    "A new session was started",
-    "Another language model started",
-    "Caveat: The messages",
-    "Pre-compaction memory flush",
-    "Read HEARTBEAT.md",
-)
-"""Beginnings of one-line prompts that no person typed, and that have none of MARKUP."""
 MARKUP = "<[/\n"
 """Characters around text that was not typed. A prompt without any is used as it is."""
 
@@ -51,7 +42,7 @@ class QueryText:
 
 def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText:
     """The text to search for. A query of more than `longest` characters is skipped or condensed."""
-    is_plain = not any(sign in raw for sign in MARKUP) and not raw.startswith(MACHINE_PROMPTS)
+    is_plain = not any(sign in raw for sign in MARKUP) and not raw.startswith(_MACHINE_TEXTS)
     if len(raw) <= longest and is_plain:
         return QueryText(raw)  # as nearly all are
     text = typed_prompt(raw)
@@ -471,21 +462,22 @@ def clean(text: str) -> str:
 def _remove_blocks(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()) -> str:
     """A text without the blocks that these tags open; with `tags`, only blocks of these names.
 
-    A block of recalled memory without a closing tag runs to the end. Any other unclosed tag is a person's
-    text. A missing closing tag is searched for once for each name, so that the time is linear.
+    Without a closing tag a block runs to the end if it is recalled memory, or a client's at the beginning of
+    the text: clients write no space behind a tag. Any other unclosed tag is a person's text. A missing closing
+    tag is searched for once for each name, so that the time is linear.
     """
     pieces: list[str] = []
     at = 0
-    endless: set[str] = set()
+    unclosed: set[str] = set()
     for found in opens.finditer(text):
-        tag = found[1]
-        if found.start() < at or tag in endless or (tags and tag not in tags):
+        tag, begin = found[1], found.start()
+        if begin < at or tag in unclosed or (tags and tag not in tags):
             continue
         end = text.find(f"</{tag}>", found.end())
-        if end < 0 and tag not in MEMORIES and text[: found.start()].strip():
-            endless.add(tag)
+        if end < 0 and tag not in MEMORIES and (text[:begin].strip() or text.startswith(" ", found.end())):
+            unclosed.add(tag)
             continue
-        pieces.append(text[at : found.start()])
+        pieces.append(text[at:begin])
         at = len(text) if end < 0 else end + len(tag) + 3
     return "".join(pieces) + text[at:] if pieces else text
 
