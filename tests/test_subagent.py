@@ -409,6 +409,7 @@ def test_a_no_to_a_question_about_something_else_leaves_what_was_said_before() -
     ("reply", "agreed"),
     [
         *(("yes kill it", True), ("ya.", True), ("ok. But not today", True), ("and the port?", False)),
+        ("d’accord, on fait ça", True),
         *(("ok but not that", False), ("right now it is red", False), ("good question", False)),
         *(("Sure? I doubt it", False), ("great, but no", False), ("sí, pero no", False)),
     ],

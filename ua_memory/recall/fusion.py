@@ -313,9 +313,10 @@ RECENCY_GAIN, RECENCY_HITS = 0.25, 20
 stories (36 of them in `benchmarks/data/stories`), with 192 questions about values that had changed, the newer
 value ranks before the older for 80 % with 0.25 and 71 % with 0.08; the first hit is right for 61 % in both
 cases."""
-GOOD_FACT, SAME_QUESTION = 0.58, 0.8
-"""The minimum score of a fact that is a good answer, and the minimum share of the query's words in a passage
-that merely asks the same question."""
+GOOD_MATCH = 0.58
+"""The minimum match of a fact that is a good answer; `search.GOOD_FACT` is a calibrated score."""
+SAME_QUESTION = 0.8
+"""The minimum share of the query's words in a passage that merely asks the same question."""
 
 
 def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
@@ -337,7 +338,7 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
         if one.item.record != SESSION or one.item.speaker:
             return -one.score - (RECENCY_GAIN if day > days[-1] else 0)
         score = capped(one.score + gains.get(day, 0), one.score, best_fact)
-        question = score >= best_fact >= GOOD_FACT and _asks_the_same(asked, one.item.text)
+        question = score >= best_fact >= GOOD_MATCH and _asks_the_same(asked, one.item.text)
         return -min(score, best_fact - 1e-6) if question else -score
 
     return sorted(near, key=sort_key) + found[RECENCY_HITS:]

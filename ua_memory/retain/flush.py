@@ -636,7 +636,7 @@ class Flusher:
     ) -> Iterator[tuple[SessionFile, QueueEntry]]:
         """The sessions since an ISO day that no model has read, newest first, each with its turns, without
         those that are queued. Sessions whose flush was undone only with `force`."""
-        zone, window = self.zone or self.store.now().tzinfo, self.store.config
+        zone, config = self.zone or self.store.now().tzinfo, self.store.config
         for one in self.sessions.all():
             whose = Session(one.client, one.session, parent=one.parent, group=one.group)
             if one.read_by not in ("", EXTRACTION) or one.day < since:
@@ -645,7 +645,7 @@ class Flusher:
                 continue
             ids = set(map(turn_id, self.queue.queued_ids(whose)))
             one = replace(one, turns=tuple(turn for turn in one.turns if turn.id not in ids))
-            if turns := tuple(filter_turns(one.said(zone), window)):
+            if turns := tuple(filter_turns(one.said(zone), config)):
                 yield one, QueueEntry(queue_key(whose), whose, turns)
 
     def reread(self, session_file: SessionFile, found: QueueEntry, patience: float) -> FlushedSession:

@@ -225,7 +225,7 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
 
 ASSENTS = (
     r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
-    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d'accord|bien|sí|vale|claro|de acuerdo|sim"
+    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d['’]accord|bien|sí|vale|claro|de acuerdo|sim"
     r"|isso|está bem|sì|bene|はい|いいね|お願い"
 )
 DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
