@@ -13,7 +13,7 @@ from ua_memory.memory import Memory
 from ua_memory.recall import readonly as glance
 from ua_memory.recall.readonly import ReadOnlySearch, core_block, open_index
 from ua_memory.recall.search import for_prompt
-from ua_memory.text.noise import MOST, RECALL_CLOSE
+from ua_memory.text.noise import LONGEST_BLOCK, RECALL_CLOSE
 from ua_memory.text.wording import CORE_INTRO
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -176,14 +176,23 @@ def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
 
 def test_what_finds_no_room_in_core_is_counted() -> None:
     text = core_block([("A", "a" * 6000), ("B", "b" * 6000), ("C", "c"), ("D", "")])
-    assert len(text) <= MOST and "## C\nc" in text and "## B" not in text and "1 more did not fit" in text
+    assert (
+        len(text) <= LONGEST_BLOCK
+        and "## C\nc" in text
+        and "## B" not in text
+        and "1 more did not fit" in text
+    )
     assert core_block([("A", "a")]).endswith(RECALL_CLOSE)
 
 
 @pytest.mark.parametrize("piece", ["a", "words of a line\n", "漢字", "<b>&`\n"])
 def test_the_only_block_is_begun_where_it_has_no_room(piece: str) -> None:
     text = core_block([("A", piece * 10000)])
-    assert MOST * 0.8 < len(text) <= MOST and "This is only its beginning" in text and "core get NAME" in text
+    assert (
+        LONGEST_BLOCK * 0.8 < len(text) <= LONGEST_BLOCK
+        and "This is only its beginning" in text
+        and "core get NAME" in text
+    )
     assert "1 more did not fit" in core_block([("A", piece * 10000)], 100)
 
 

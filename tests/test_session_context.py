@@ -22,7 +22,7 @@ from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.paths import Bank
 from ua_memory.recall.readonly import core_block
 from ua_memory.store.store import Store
-from ua_memory.text.noise import MOST
+from ua_memory.text.noise import LONGEST_BLOCK
 from ua_memory.transcripts.turns import Session, Turn
 
 
@@ -162,7 +162,7 @@ def test_all_of_it_has_room(bank: Bank) -> None:
     rows = [f"- 2026-11-21: {'something said ' * 10}{n} [memory/2026-11-21.md#L{n}]" for n in range(20)]
     beginning.save_recalled(bank, event(), "\n".join(["head", *rows]))
     text = told(bank, event(why="compact"), [row.replace("said", "kept") for row in rows])
-    assert len(text) <= MOST and "Short answers." in text and "more: ua-memory pages list" in text
+    assert len(text) <= LONGEST_BLOCK and "Short answers." in text and "more: ua-memory pages list" in text
     assert text.count("<ua-memory-recall kind=") == 4 == text.count("</ua-memory-recall>")
 
 

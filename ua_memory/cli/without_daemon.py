@@ -180,7 +180,7 @@ def _recalled_text(index: ReadOnlySearch, event: Event, settings: Any, bank: Ban
 
         Log(Path(bank.local), "hook.log").say(wanted.why)
     current_session = context.visible_session(bank.pending, event)
-    max_passages = noise.PASSAGES if settings.sessions_recall else 0
+    max_passages = noise.PROMPT_PASSAGES if settings.sessions_recall else 0
     project = context.project_name(event)
     query = context.without_project_name(wanted.text, project)
     return index.for_prompt(query, settings.search_limit, project, current_session, max_passages)

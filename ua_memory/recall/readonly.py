@@ -180,7 +180,7 @@ class ReadOnlySearch:
         lines."""
         return rules(self._db, project), latest(self._db, project, whole)
 
-    def core(self, most: int = noise.MOST) -> str | None:
+    def core(self, most: int = noise.LONGEST_BLOCK) -> str | None:
         """Core memory as a block of at most `most` characters, '' if there is none; None if it needs the
         parser or contains redacted secrets."""
         for name in CORE_NAMES:
@@ -397,24 +397,24 @@ def _blocks(text: str) -> list[tuple[str, str]] | None:
 _TRUNCATED_NOTE = "… This is only its beginning; read all of it: `ua-memory core get NAME`."
 
 
-def core_block(blocks: Sequence[tuple[str, str]], most: int = noise.MOST) -> str:
+def core_block(blocks: Sequence[tuple[str, str]], most: int = noise.LONGEST_BLOCK) -> str:
     """Core memory, given as (name, value) pairs, as a block of at most `most` characters; '' if there is
     none. A note says how many did not fit; if none fits, the first is truncated."""
     parts = [f"## {name}\n{value}" for name, value in blocks if value]
-    text, left = noise.block("core", CORE, parts, gap="\n\n", most=most - 100)
+    text, left = noise.block("core", CORE, parts, separator="\n\n", most=most - 100)
     if left:
         kept = [part for part in parts if noise.sanitize(part) not in left]
         if not kept and (beginning := _truncated(parts[0], most - 100)):
-            return noise.block("core", CORE, [beginning, _TRUNCATED_NOTE], gap="\n\n")[0]
+            return noise.block("core", CORE, [beginning, _TRUNCATED_NOTE], separator="\n\n")[0]
         parts = kept
         parts.append(f"{len(left)} more did not fit: `ua-memory core get NAME`.")
-        text = noise.block("core", CORE, parts, gap="\n\n")[0]
+        text = noise.block("core", CORE, parts, separator="\n\n")[0]
     return text
 
 
 def _truncated(part: str, most: int) -> str:
     """The beginning of a block that fits, cut at a word; '' if only its name fits."""
-    while part and noise.block("core", CORE, [part], gap="\n\n", most=most)[1]:
+    while part and noise.block("core", CORE, [part], separator="\n\n", most=most)[1]:
         part = part[: len(part) * 9 // 10]
         end = max(part.rfind(" "), part.rfind("\n"))
         part = part[:end] if end > len(part) - 100 else part  # not every language has spaces

@@ -59,7 +59,7 @@ from ua_memory.recall.fusion import (
 from ua_memory.records import Place
 from ua_memory.text import dates, noise
 from ua_memory.text.names import entities
-from ua_memory.text.noise import PASSAGES, QueryText, read_query
+from ua_memory.text.noise import PROMPT_PASSAGES, QueryText, read_query
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -1064,7 +1064,7 @@ def prompt_hits(hits: Sequence[Hit], prompt: str, config: Config) -> tuple[Hit, 
     """The hits to add to a prompt: not far below the first, facts before sessions' passages."""
     near = _near_best(hits, prompt)
     facts = [hit for hit in near if hit.item.record != SESSION][: config.search_limit]
-    return (*facts, *[_widened(hit) for hit in near if hit.item.record == SESSION][:PASSAGES])
+    return (*facts, *[_widened(hit) for hit in near if hit.item.record == SESSION][:PROMPT_PASSAGES])
 
 
 PROMPT_PASSAGE_LENGTH = 800

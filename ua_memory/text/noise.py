@@ -1,4 +1,5 @@
-"""What a person typed or said in a recorded text, without what clients, hooks and memory added."""
+"""What a person typed of a text, without what clients, hooks and memory added; what a query asks; the block
+of recalled memory in a prompt."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 SKIP = "skip"
+"""A value of `recall.long_query_behavior`."""
 MARKUP = "<[/\n"
 """Characters around text that was not typed. A prompt without any is used as it is."""
 
@@ -64,7 +66,7 @@ def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText
 
 
 _QUESTION = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
-_TASK = late(
+_REQUEST_TO_ACT = late(
     r"\W*(?:(?:hey|hi|ok(?:ay)?|so|and|now|then)\W+)*(?:(?:please|pls|bitte)\b|(?:can|could|would|will) you\b"
     r"|(?:kannst|könntest|würdest) du\b|(?:können|könnten) sie\b|peux[- ]tu\b|pouvez[- ]vous\b|tu peux\b"
     r"|(?:me )?(?:puedes|podrías|podes)\b|(?:você |voce )?(?:pode|poderia|consegue)\b|puoi\b|potresti\b"
@@ -104,7 +106,7 @@ _ASKS_WHO = late(
 )
 _WHO_IS = late(r"\W*who(?:['’]s|\s+(?:is|was))\W*", re.IGNORECASE)
 _AUXILIARY = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
-_BESIDES = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGNORECASE)
+_PREPOSITION = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGNORECASE)
 
 _ASKING = (
     r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|wen|wem|was|wann|wo|wohin|wie|welche[mnrs]?|warum|wieso"
@@ -181,12 +183,12 @@ def two_questions(query: str) -> tuple[str, str] | None:
 
 def is_request(prompt: str) -> bool:
     """Whether a prompt asks for something to be done, if only in the form of a question."""
-    return _TASK.match(prompt) is not None
+    return _REQUEST_TO_ACT.match(prompt) is not None
 
 
 Description = namedtuple("Description", ("before", "clause", "after"))
 """The `clause` or role by which a query describes somebody instead of naming them, with what stands `before`
-it; `after` is what follows a role, None of a clause."""
+it; `after` is what follows a role, and None if the description is a relative clause."""
 
 
 def find_description(query: str) -> Description | None:
@@ -197,29 +199,27 @@ def find_description(query: str) -> Description | None:
 
 def asks_more(described: Description) -> bool:
     """Whether a query asks for more than who is described."""
-    if (
-        described.after is None
-    ):  # what is asked may stand in the clause: "what is the man who fell allergic to"
+    if described.after is None:  # what is asked may stand in it: "what is the man who fell allergic to"
         return not _WHO_IS.fullmatch(described.before)
     return not all(map(_ASKS_WHO.fullmatch, re.findall(r"\w+", described.before + described.after)))
 
 
-def replace_description(described: Description, name: str, found: str) -> str:
-    """A query with a name in place of a description. The last words of a clause that are not in the text that
-    was `found` for it are part of the question: "allergic to" in "what is the man who fell allergic to"."""
+def replace_description(described: Description, name: str, hit: str) -> str:
+    """A query with a name in place of a description. The last words of a clause that are not in its hit
+    are part of the question: "allergic to" in "what is the man who fell allergic to"."""
     before, clause, after = described
     if after is not None:
         return " ".join([*before.split(), name, *after.split()])
-    text, words = found.casefold(), clause.split()
+    text, words = hit.casefold(), clause.split()
     known = [n for n, word in enumerate(words) if len(word) > 2 and word_stem(word) in text]
     rest = words[known[-1] + 1 :] if known else words
-    if not known or (rest and _BESIDES.match(rest[0])):
+    if not known or (rest and _PREPOSITION.match(rest[0])):
         rest = rest[-1:] if _AUXILIARY.search(before) else []
     return " ".join([*before.split(), name, *rest])
 
 
 def word_stem(word: str) -> str:
-    """The beginning that the forms of a word share."""
+    """The beginning that the forms of a word share: all but its last two letters, at least four."""
     return word[: max(4, len(word) - 2)].casefold()
 
 
@@ -234,21 +234,21 @@ RECALL_OPEN = "<ua-memory-recall"
 """The beginning of the opening tag; attributes and `>` follow."""
 RECALL_CLOSE = "</ua-memory-recall>"
 
-MOST = 9500
+LONGEST_BLOCK = 9500
 """Characters of a block with its tags. Claude Code puts a hook's output of more than 10,000 into a file and
 shows its beginning only; Codex cuts at 2,500 tokens."""
-PASSAGES = 2
+PROMPT_PASSAGES = 2
 """Passages of sessions that a prompt is given."""
 
-_HIDDEN = late(
+_CONTROL_CHARACTERS = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-"""Control characters: line ends, text direction, invisible letters (the last range), surrogates."""
-_INVISIBLE = late("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-_WIDTHLESS = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"
-_TAG = late(rf"[<\uff1c\ufe64](?P<name>[\s/|{_WIDTHLESS}]*[\w:{_WIDTHLESS}-]+)")
-_TAG_FILLER = late(rf"[\s/|{_WIDTHLESS}]+")
+"""Control characters: line ends, text direction, invisible letters (the last range, tags), surrogates."""
+_DIRECTION_AND_TAGS = late("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_ZERO_WIDTH = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"
+_TAG = late(rf"[<\uff1c\ufe64](?P<name>[\s/|{_ZERO_WIDTH}]*[\w:{_ZERO_WIDTH}-]+)")
+_TAG_FILLER = late(rf"[\s/|{_ZERO_WIDTH}]+")
 _CONFUSABLES = str.maketrans("асԁеһіјӏорԛѕуѵхтмκνορτυіь", "acdehijlopqsyvxtmkvoptuib")
 """Letters of other scripts that look like Latin ones (Unicode calls them confusables)."""
 RESERVED_TAGS = (
@@ -263,20 +263,20 @@ def escape_tags(text: str, *names: str) -> str:
     or look like a client's own, also in lookalike letters. The text stays readable."""
     begins = (*(name.casefold() for name in names), *RESERVED_TAGS)
 
-    def broken(mark: re.Match[str]) -> str:
-        name = _TAG_FILLER.sub("", mark["name"]).casefold()
+    def escaped(tag: re.Match[str]) -> str:
+        name = _TAG_FILLER.sub("", tag["name"]).casefold()
         if not name.isascii():
             from unicodedata import normalize
 
             name = normalize("NFKC", name).casefold().translate(_CONFUSABLES)
-        return "‹" + mark["name"] if name.startswith(begins) else mark[0]
+        return "‹" + tag["name"] if name.startswith(begins) else tag[0]
 
-    return _TAG.sub(broken, _INVISIBLE.sub("", text))
+    return _TAG.sub(escaped, _DIRECTION_AND_TAGS.sub("", text))
 
 
 def sanitize(text: str) -> str:
     """A text without control characters, and with its tags escaped."""
-    return escape_tags(_HIDDEN.sub(" ", text))
+    return escape_tags(_CONTROL_CHARACTERS.sub(" ", text))
 
 
 def fenced(kind: str, body: str) -> str:
@@ -285,8 +285,10 @@ def fenced(kind: str, body: str) -> str:
 
 
 _BLOCK = late(rf"{RECALL_OPEN}(?P<kind>[^<>]*)>(?P<body>.*?)(?:{RECALL_CLOSE}|\Z)", re.DOTALL)
-HAND_OVER, SAVED = "hand-over", "Saved "
-"""The kind of block that begins a reset context, and the beginning of its parts that are facts."""
+HAND_OVER = "hand-over"
+"""The kind of the block that begins a context that was reset."""
+SAVED = "Saved "
+"""The beginning of its parts that are facts."""
 
 
 def block_lines(text: str) -> Iterator[str]:
@@ -305,26 +307,27 @@ def row(date: str, text: str, source: str) -> str:
 
 
 def block(
-    kind: str, head: str, parts: Iterable[str], gap: str = "\n", most: int = MOST
+    kind: str, head: str, parts: Iterable[str], separator: str = "\n", most: int = LONGEST_BLOCK
 ) -> tuple[str, Sequence[str]]:
     """(a block with all parts that fit, in order; the parts that do not fit). '' if none fits."""
     fitting: list[str] = []
     rest: list[str] = []
     size = len(fenced(kind, head))
     for part in map(sanitize, parts):
-        if size + len(gap) + len(part) <= most:
+        if size + len(separator) + len(part) <= most:
             fitting.append(part)
-            size += len(gap) + len(part)
+            size += len(separator) + len(part)
         else:
             rest.append(part)
-    return (fenced(kind, gap.join([head, *fitting])) if fitting else ""), rest
+    return (fenced(kind, separator.join([head, *fitting])) if fitting else ""), rest
 
 
 # -- turns -------------------------------------------------------------------------------------------------
-# The speaker's own words of a recorded turn: without text that a client, a hook or ua-memory added.
+# The speaker's own words of a recorded turn: without text that a client, a hook or ua-memory added. A prompt
+# (`typed_prompt`) also loses quoted replies, a channel's envelope, and quoted lines.
 
 
-MEMORIES = (
+MEMORY_TAGS = (
     RECALL_OPEN[1:],
     "hindsight-recall",
     "hindsight_memories",
@@ -332,9 +335,10 @@ MEMORIES = (
     "relevant-memories",
     "relevant_memories",
 )
-"""Tags of recalled memory, ours and other tools'. Without a closing tag it runs to the end of the text."""
+"""Tags of recalled memory, ours (`hindsight-recall` is that of our plugin for pi) and other tools'. Without a
+closing tag it runs to the end of the text."""
 
-_CLIENT = (
+_CLIENT_TAGS = (
     "system-reminder",
     "task-notification",
     "teammate-message",
@@ -367,7 +371,7 @@ _CLIENT = (
     "skills_instructions",
     "INSTRUCTIONS",
 )
-_OPENING_TAG = late(r"<(" + "|".join(map(re.escape, (*MEMORIES, *_CLIENT))) + r")(?=[\s>])[^<>]*>")
+_OPENING_TAG = late(r"<(" + "|".join(map(re.escape, (*MEMORY_TAGS, *_CLIENT_TAGS))) + r")(?=[\s>])[^<>]*>")
 _FILE = late(r'<(file|skill) name="[^"\n]*"[^<>\n]*>')
 """Files on its command line, which pi puts into the prompt."""
 
@@ -396,7 +400,7 @@ _EMPTY_REPLIES = frozenset({"(no content)", "No response requested.", "NO_REPLY"
 
 _SUMMARIES = ("This session is being continued from a previous conversation that ran out of context",)
 
-_REQUEST = "## My request for Codex:"
+_CODEX_REQUEST = "## My request for Codex:"
 _CHANNELS = (
     r"WebChat|WhatsApp|Telegram|Signal|Slack|Discord|iMessage|Teams|Matrix|Google Chat|BlueBubbles|"
     r"Mattermost|Nostr|LINE|Zalo|Zalo Personal|Feishu|Lark|IRC|Twitch|SMS"
@@ -415,15 +419,15 @@ def typed_text(text: str) -> str:
     text = _remove_blocks(text, _OPENING_TAG)
     if "<file name=" in text or "<skill name=" in text:
         text = _remove_blocks(text, _FILE)
-    if text.startswith("# Context from my IDE setup:") and _REQUEST in text:
-        text = text.rpartition(_REQUEST)[2]
+    if text.startswith("# Context from my IDE setup:") and _CODEX_REQUEST in text:
+        text = text.rpartition(_CODEX_REQUEST)[2]
     return text.strip()
 
 
 def assistant_text(text: str) -> str:
     """An assistant's text without recalled memory; "" for an empty reply."""
     text = clean(text)
-    return "" if text in _EMPTY_REPLIES else _remove_blocks(text, _OPENING_TAG, MEMORIES).strip()
+    return "" if text in _EMPTY_REPLIES else _remove_blocks(text, _OPENING_TAG, MEMORY_TAGS).strip()
 
 
 def without_envelope(text: str) -> str:
@@ -463,8 +467,8 @@ def _remove_blocks(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()
     """A text without the blocks that these tags open; with `tags`, only blocks of these names.
 
     Without a closing tag a block runs to the end if it is recalled memory, or a client's at the beginning of
-    the text: clients write no space behind a tag. Any other unclosed tag is a person's text. A missing closing
-    tag is searched for once for each name, so that the time is linear.
+    the text: clients write no space behind a tag. Any other unclosed tag is a person's text. A missing
+    closing tag is searched for once for each name, so that the time is linear.
     """
     pieces: list[str] = []
     at = 0
@@ -474,7 +478,7 @@ def _remove_blocks(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()
         if begin < at or tag in unclosed or (tags and tag not in tags):
             continue
         end = text.find(f"</{tag}>", found.end())
-        if end < 0 and tag not in MEMORIES and (text[:begin].strip() or text.startswith(" ", found.end())):
+        if end < 0 and tag not in MEMORY_TAGS and (text[:begin].strip() or text.startswith(" ", found.end())):
             unclosed.add(tag)
             continue
         pieces.append(text[at:begin])
@@ -496,7 +500,7 @@ _REPLY = late(r"\[Replying to [^\]\n]*\].*?\[/Replying\]\s*", re.DOTALL)
 _COMMAND = late(r"/([A-Za-z][\w-]*(?:[:.][\w-]+)*)(?:\s+(.*))?", re.DOTALL)
 _FOLDERS = frozenset("bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var".split())  # noqa: SIM905
 """Names after a slash that are folders and no commands."""
-_LABEL = late(
+_SPEAKER_LABEL = late(
     r"^[ \t]*(?:\*\*)?(?:(user|human|me|you)|assistant|ai|agent|claude|codex|gemini|chatgpt|bot|system|tool)"
     r"(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
@@ -537,7 +541,7 @@ def _strip_markup(raw: str) -> str:
 
 def _last_person_turn(text: str) -> str:
     """The last turn of the person in a pasted conversation of both sides; any other text unchanged."""
-    labels = list(_LABEL.finditer(text))
+    labels = list(_SPEAKER_LABEL.finditer(text))
     persons = [n for n, found in enumerate(labels) if found[1]]
     if not persons or len(persons) == len(labels):
         return text
