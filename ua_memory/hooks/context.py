@@ -284,9 +284,9 @@ def start_text(
     event: Event, bank: Bank | Folders, core: Callable[[int], str | None], index: ReadOnlySearch | None,
     project_lines: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> str | None:  # fmt: skip
-    """What a session is told at its start, at most `noise.LONGEST_BLOCK` characters; '' if there is nothing to
-    tell. `core(n)` is core memory in at most n characters; if it is None, so is the result. `project_lines` are
-    the rules and the newest other facts of the project, as lines."""
+    """What a session is told at its start, at most `noise.LONGEST_BLOCK` characters; '' if there is nothing.
+    `core(n)` is core memory in at most n characters; if it is None, so is the result. `project_lines` are the
+    rules and the newest other facts of the project, as lines."""
     if event.group:  # other people read it: only what was said there
         return "\n".join(_compaction_blocks(bank, event, index)) if event.why == "compact" else ""
     rest = [*_project_blocks(bank, event, *project_lines), _pages_block(bank.root)]
