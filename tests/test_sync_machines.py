@@ -174,7 +174,7 @@ def test_two_files_that_got_one_name_are_both_in_it(with_notes: tuple[Bank, Bank
     two.path("memory/more.md").rename(two.path(path))
     found = settled(one, two)
     assert found.keys() == {path}
-    assert sorted(found[path].decode().split("\n")) == sorted(f"{BY_HAND}- something else\n".split("\n"))
+    assert sorted(found[path].decode().split("\n")) == sorted(f"- something else\n\n{BY_HAND}".split("\n"))
 
 
 @pytest.mark.parametrize("deletes_first", [True, False])
