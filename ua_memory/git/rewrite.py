@@ -187,15 +187,14 @@ def workspace(history: History, folder: Path, *, borrows: bool = True) -> Histor
 def rebase_filtered(
     work: History, tip: str, without: Sequence[str], parents: Mapping[str, str],
     contents: Mapping[str, bytes], patterns: Sequence[re.Pattern[bytes]],
-) -> str:  # fmt: skip
+) -> None:  # fmt: skip
     """Rewrite the commits up to `tip`, except those reachable from `without`, in a workspace: onto the new
-    `parents` ({old: new}), with new `contents`, and messages without matches of `patterns`. The new tip,
-    which is also the workspace's branch."""
+    `parents` ({old: new}), with new `contents`, and messages without matches of `patterns`. The new tip is
+    the workspace's branch."""
     move_refs(work, [Ref(work.ref(), tip)])
     revs = [work.ref(), *(f"^{each}" for each in without)]
     if work.run("rev-list", "-1", *revs).strip():
         _run_filter_repo(work, contents, patterns, revs, parents)
-    return work.resolve(work.ref())
 
 
 def _run_filter_repo(

@@ -153,10 +153,9 @@ _ENTITIES_LINE = re.compile(r"(\s+[-*+]\s+entities:\s*)\S.*")
 
 def restore_names(
     store: Store, draft: Draft, names: Collection[str], other: str, called: str | None = None
-) -> int:
+) -> None:
     """Restore `other` (or `called`, its entity's name) as an entity of extracted facts, in an open revision:
-    of those that list one of `names` but mention only `other`. Returns their number, and adds a note to the
-    draft."""
+    of those that list one of `names` but mention only `other`. Their number is added to the draft's notes."""
     links = [write_link(name).encode("utf-8", "replace") for name in names]
     paths = [path for path, data in texts(store) if any(link in data for link in links)]
     count = 0
@@ -166,7 +165,6 @@ def restore_names(
                 count += _rewrite_entities(draft, path, fact.id, names, called or other)
     if count:
         draft.notes.append(f"extracted meanwhile under the name {called or other}: {count}")
-    return count
 
 
 def restore_all_names(store: Store, draft: Draft, before: Sequence[Entity], after: Sequence[Entity]) -> None:

@@ -611,12 +611,11 @@ class SessionFiles:
                     if here and there and set(here.turns) <= set(there.turns):
                         self._unlink(path)
 
-    def expire(self, before: str) -> list[str]:
-        """Delete the sessions whose last turn is before an ISO day; returns their names."""
+    def expire(self, before: str) -> None:
+        """Delete the sessions whose last turn is before an ISO day."""
         gone = [one for one in self.all() if one.day < before and all(t.day < before for t in one.turns)]
         for one in gone:
             self.delete(one)
-        return [one.name for one in gone]
 
     def forget(self, holds: Callable[[SessionTurn], bool]) -> int:
         """Replace the turns for which `holds` is true by `FORGOTTEN`; their number. CannotWrite, Busy."""

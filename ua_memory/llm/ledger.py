@@ -317,7 +317,7 @@ class Meter:
 
     def record_usage(
         self, entry: Entry, model: str, *each: TokenUsage, share: float = 1.0, failed: bool, request: str = ""
-    ) -> Entry:
+    ) -> None:
         """Record the actual usage for an entry that `reserve` made, possibly in another process; `model` is
         the one that answered, '' for the one that was asked."""
         known, usage = price(model) or price(entry.model), sum(each, TokenUsage())
@@ -331,7 +331,6 @@ class Meter:
         )  # fmt: skip
         with self._ledger.locked():
             self._ledger.append(done)
-        return done
 
     def _check(self, span: str, unit: str, spent: float, more: float, limit: float) -> None:
         if spent + more <= limit:

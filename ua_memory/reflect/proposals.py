@@ -15,17 +15,7 @@ from urllib.parse import quote
 from ua_memory.errors import Malformed, Usage
 from ua_memory.git.repository import MACHINE, REQUESTED_OPS
 from ua_memory.knowledge import observations
-from ua_memory.knowledge.observations import (
-    FOLDER,
-    ObservationIndex,
-    ProofText,
-    by_person,
-    day_of,
-    has_quote,
-    is_supported,
-    scope_of,
-    sources,
-)
+from ua_memory.knowledge.observations import ObservationIndex, ProofText, by_person, day_of, scope_of
 from ua_memory.knowledge.statements import by_ref, ensure_id, name_of, new_id, read_files, resolve_link
 from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
@@ -121,7 +111,7 @@ def _check_proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]
         raise RefusedProposal(f"there is no fact {given['fact']!r} here")
     mark, fact = facts[given["fact"]]
     quote = " ".join(given["quote"].split())
-    if not quote or not has_quote(quote, fact):
+    if not quote or not observations.has_quote(quote, fact):
         raise RefusedProposal(f"{given['fact']} does not have the words {quote[:60]!r}")
     return mark, fact, quote
 
@@ -137,7 +127,7 @@ def _check_text(
         raise RefusedProposal(f"{same} says exactly this: strengthen it")
     facts = [fact for fact, _ in proofs]
     days = [day for fact in facts if (day := day_of(fact))]
-    evidence = [source for fact in facts for source in sources(fact)] + days
+    evidence = [source for fact in facts for source in observations.sources(fact)] + days
     evidence += [name for fact in facts for name in (*fact.entities, fact.when or "") if name]
     evidence += [about.text, *about.evidence] if about else []
     missing = ungrounded_claims(text, evidence, date.fromisoformat(max(days)) if days else None)
@@ -383,16 +373,11 @@ class OperationApplier:
                 self.now[name] = after
         self.changes.append(ObservationChange(how, after, old))
 
-    def update_trends(self) -> int:
-        """Update the trends of all current observations; the number of changes."""
-        changed = 0
+    def update_trends(self) -> None:
+        """Update the trends of all current observations."""
         for name, each in list(self.now.items()):
-            if observations.trend(observations.days_of(each, self.by_id), self.today) in ("", each.trend):
-                continue
-            after = observations.update_trend(self.draft, each, self.by_id, today=self.today)
-            changed += after != each
-            self.now[name] = after
-        return changed
+            if observations.trend(observations.days_of(each, self.by_id), self.today) not in ("", each.trend):
+                self.now[name] = observations.update_trend(self.draft, each, self.by_id, today=self.today)
 
 
 # -- similarity --------------------------------------------------------------------------------------------
@@ -637,7 +622,9 @@ def _strengthen_operations(
     """Operations with new proofs for current observations, and the marks of all facts that prove one."""
     by_id = by_ref(one.fact for one in facts if one.fact)
     # An edited fact proves nothing until it is found to be similar again.
-    every = ((number, p) for number, each in enumerate(live) for p in each.proofs if is_supported(p, by_id))
+    every = (
+        (n, p) for n, each in enumerate(live) for p in each.proofs if observations.is_supported(p, by_id)
+    )
     proofs = {fact.ref: number for number, p in every if (fact := resolve_link(p, by_id))}
     of_fact = {id(one): proofs.get(one.fact.ref or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
@@ -729,12 +716,12 @@ def observations_by_person(store: Store, live: Iterable[Observation]) -> frozens
 
 def _wordings_by_person(store: Store) -> Iterator[tuple[str, str]]:
     """The id and text of each observation whose text a person has changed, on disk or in a commit."""
-    changed = [path for path in store.survey().changed if path.startswith(f"{FOLDER}/")]
+    changed = [path for path in store.survey().changed if path.startswith(f"{observations.FOLDER}/")]
     before = _texts((path, store.history.read("HEAD", path)) for path in changed)
     yield from _changed_texts(before, _texts(read_files(store, changed)))
-    for done in store.history.log([FOLDER]):
+    for done in store.history.log([observations.FOLDER]):
         if done.author != MACHINE[0] and done.trailer("Memory-Op") not in REQUESTED_OPS:
-            paths = [path for path in done.paths if path.startswith(f"{FOLDER}/")]
+            paths = [path for path in done.paths if path.startswith(f"{observations.FOLDER}/")]
             sides = ([(revision, path) for path in paths] for revision in (f"{done.id}^", done.id))
             files = (zip(paths, store.history.read_all(side), strict=True) for side in sides)
             yield from _changed_texts(*map(_texts, files))
