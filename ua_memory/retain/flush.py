@@ -92,7 +92,7 @@ def flush_due(size: int, last: int | None, threshold: int, *, reported: bool = T
 
 Transcript: TypeAlias = IO[bytes] | Iterable[Message]
 """A stream in any client's format, or a program's own messages."""
-_FIRST_WORDS = 12
+_SHORTEST_NAMING_TURN = 12
 """Characters of a person's turn that tells a list of messages from others: many begin with a greeting."""
 
 
@@ -122,12 +122,13 @@ def read_transcript(
     nameless = listed or not whose.session
     if not whose.session:
         whose = replace(whose, session=_name_by_turns(ledger.with_chained_ids(reading), listed))
+    # Raises Usage for a client that no heading can hold.
     _ = Provenance(store.now(), whose.client, "agent", ledger.short_id(whose.session) or None).heading
-    state = _measure_context(store, whose, reading)
-    wanted, window = store.config.truncation_threshold, store.config.context_window
-    beyond = f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
-    notes = (beyond,) if wanted > window and wanted != Config().truncation_threshold else ()
-    result = Flush(state, whose, was_read=force or listed or state.is_due, notes=notes)
+    due = _measure_context(store, whose, reading)
+    limit, window = store.config.truncation_threshold, store.config.context_window
+    beyond = f"the threshold of {limit:,} tokens is beyond the context window, which bounds it: {window:,}"
+    notes = (beyond,) if limit > window and limit != Config().truncation_threshold else ()
+    result = Flush(due, whose, was_read=force or listed or due.is_due, notes=notes)
     if not result.was_read:
         return result, ()
     read_to, undone = ledger.read_ids(store, whose, with_facts=force and modelled)
@@ -149,7 +150,7 @@ def _name_by_turns(turns: Iterable[Turn], listed: bool) -> str:
     first = ""
     for turn in turns:
         first = first or turn.id
-        if not listed or (turn.role == "person" and len(turn.text) >= _FIRST_WORDS):
+        if not listed or (turn.role == "person" and len(turn.text) >= _SHORTEST_NAMING_TURN):
             return turn.id
     return first
 
@@ -260,29 +261,30 @@ class FlushedSession:
 
 class FlushWriter:
     """Writes one flush as one revision. `session_file` has the session's words. With `rereading` a session is
-    read again with a model: facts that were extracted without one are reworded, and the marks stay."""
+    read again with a model: facts that were extracted without one are reworded, and the marks stay. `publish`
+    adds the session's words to the revision."""
 
     def __init__(
         self, store: Store, entry: QueueEntry, zone: tzinfo | None, equal: FindEqual | None,
         session_file: SessionFile | None = None, rereading: bool = False,
+        publish: Callable[[Draft], None] | None = None,
     ) -> None:  # fmt: skip
         self.store, self.entry, self.zone, self.equal = store, entry, zone, equal
-        self.session_file, self.rereading = session_file, rereading
+        self.session_file, self.rereading, self.publish = session_file, rereading, publish
         self.recalled = RecalledLines(entry.recalled)
         self.extracted: list[Fact] = []
         self.reworded: list[Fact] = []
         self.placed: list[tuple[Fact, str]] = []
         self.seen_again: list[Fact] = []
         self.core: list[BlockChange] = []
-        self.publish: Callable[[Draft], None] | None = None
         self.notes: list[str] = []
 
     def write(self, proposed: SubagentResult, *, by: str, door: str) -> FlushedSession:
         """Write what was proposed: all of it or, if any error is raised, nothing."""
         session, turns = self.entry.session, self.entry.turns
-        who = entities.entity_records(self.store)
-        stones = tombstones.read(self.store)
-        kept = [c for c in proposed.candidates if not (stones.has_text(c.text) or stones.quoted(c.quote))]
+        known = entities.entity_records(self.store)
+        gone = tombstones.read(self.store)
+        kept = [c for c in proposed.candidates if not (gone.has_text(c.text) or gone.quoted(c.quote))]
         if proposed.left_out:
             more = counted(proposed.left_out, "statement")
             self.notes.append(f"{more} more worth keeping left out: at most {MOST_STATEMENTS} a flush")
@@ -292,9 +294,9 @@ class FlushWriter:
         with self.store.revision("flush", door=door, session=session.session) as draft:
             self.extracted = self._extracted_facts(draft) if self.rereading else []
             for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
-                self._write_fact(draft, replace(candidate, entities=who.names(candidate.entities)))
+                self._write_fact(draft, replace(candidate, entities=known.names(candidate.entities)))
             for edit in proposed.core_edits.values():
-                if stones.has_line_of(edit.value):
+                if gone.has_line_of(edit.value):
                     self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
                 else:
                     self._edit_core_block(draft, edit)
@@ -314,11 +316,11 @@ class FlushWriter:
                 f"{by} made no valid call for {len(unread)} of {len(turns)} turns; {fate} "
                 "(another UA_MEMORY_MODEL would do better)"
             )
-        now = partial(knowledge_facts.find_committed, self.store)
-        placed = tuple(now(fact) for fact, _ in self.placed)
+        committed = partial(knowledge_facts.find_committed, self.store)
+        placed = tuple(committed(fact) for fact, _ in self.placed)
         return FlushedSession(
             self.entry.key, session.client, session.session, len(turns), by, placed, tuple(self.seen_again),
-            tuple(map(now, self.reworded)), tuple(self.core), tuple(proposed.refused),
+            tuple(map(committed, self.reworded)), tuple(self.core), tuple(proposed.refused),
             draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, proposed.usage,
         )  # fmt: skip
 
@@ -333,6 +335,7 @@ class FlushWriter:
     def _extracted_facts(self, draft: Draft) -> list[Fact]:
         """Facts of the session that an earlier flush without a model extracted."""
         days = {f"{LOGS}/{turn.at:%Y-%m-%d}" for turn in self.entry.turns if turn.at}
+        # A day may have several files: `memory/2026-11-21-more.md`.
         paths = [one.path for one in self.store.files() if one.path[: len(LOGS) + 11] in days]
         whose = self.entry.session.client, ledger.short_id(self.entry.session.session)
         facts = (one for path in paths for one in markdown_document.parse(draft.read(path), path).of(Fact))
@@ -349,12 +352,12 @@ class FlushWriter:
         quote = one_line(candidate.quote)
         for old in self.extracted:
             if quote == one_line(old.quotes[0].text if old.quotes else old.text):
-                there = one_line(old.text) == candidate.text
+                unchanged = one_line(old.text) == candidate.text
                 day = f"{self.store.now():%Y-%m-%d}"
                 known = knowledge_facts.find_fact(draft.read(old.place.path), old.place.path, old.id) or old
-                new = old if there else knowledge_facts.reword(draft, known, fact, day)
+                new = old if unchanged else knowledge_facts.reword(draft, known, fact, day)
                 if new:
-                    (self.seen_again if there else self.reworded).append(new)
+                    (self.seen_again if unchanged else self.reworded).append(new)
                     self.extracted.remove(old)
                     return True
         return False
@@ -417,7 +420,7 @@ def _as_fact(candidate: Candidate, session: Session, session_file: SessionFile |
 # `Through` trailer says how far the session has been read; then the turns leave the queue.
 
 
-OVERLAP = 4
+OVERLAP_TURNS = 4
 """Turns that two segments of a long transcript share, so that no statement loses its neighbours."""
 PART_OF_WINDOW = 0.5
 """The part of a model's window that a segment may fill: its own token count may be higher, and it has to
@@ -425,6 +428,7 @@ answer."""
 LONGEST_ANSWER = 8_000
 """Tokens of one answer of the sub-agent: some forty statements. Longer answers are of no use."""
 _TOKENS_PER_TURN = 12
+"""Of a turn's number, speaker and time."""
 
 OnFlushed = Callable[["FlushedSession"], None]
 
@@ -433,8 +437,8 @@ OnFlushed = Callable[["FlushedSession"], None]
 class Flush:
     """Result of a flush. `due` is None where no transcript was given; `was_read` tells whether it was due or
     forced, and `turns` how many new ones it had. `done` has what was flushed, for each session; `preview`
-    what a dry run would save; `silent`: the transcript has no turns; `recalled` has the lines of recalled
-    memory in it."""
+    what a dry run would save; `silent`: the transcript has no turns and never had; `recalled` has the lines
+    of recalled memory in it."""
 
     due: FlushDue | None = None
     session: Session | None = None
@@ -536,19 +540,20 @@ class Flusher:
         `done` is called with each session once it is committed. Raises what the model or the store raises;
         that session and those after it then stay queued.
         """
-        mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
+        urgent = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
         self.queue.remove_stale_claims()
         self.sessions.sweep()
         if days := self.store.config.sessions_days:
             self.sessions.expire(older_than(self.store.now(), days))
         now = self.store.now()
-        rest = [e.key for e in self.queue.all() if not e.set_aside and (every or not e.still_open(now))]
-        for key in dict.fromkeys((*mine, *rest)):
+        others = [e.key for e in self.queue.all() if not e.set_aside and (every or not e.still_open(now))]
+        for key in dict.fromkeys((*urgent, *others)):
+            is_asked_for = key in urgent or not first
             try:
-                one = self.flush_entry(key, self.store.config.lock_seconds if key in mine or not first else 0)
+                one = self.flush_entry(key, self.store.config.lock_seconds if is_asked_for else 0)
             except Busy:
-                if key in mine or not first:
+                if is_asked_for:
                     raise
                 continue  # another process is flushing it
             if one is not None:
@@ -575,10 +580,10 @@ class Flusher:
             return flushed
 
     def _flush_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
-        stays = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"
+        why_queued = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"
         by = self.model.name if self.model else ""
-        noting = self.queue.recording_failure(entry.key, self.store.now, stays, for_model=bool(by))
-        with Jobs(self.store).record_run("flush") as note, noting:
+        failures = self.queue.recording_failure(entry.key, self.store.now, why_queued, for_model=bool(by))
+        with Jobs(self.store).record_run("flush") as note, failures:
             proposed = self._propose(entry)
             reading = self._reading(by or EXTRACTION, ledger.short_id(entry.turns[-1].id), proposed)
             done = self._write(entry, session_file, proposed, reading)
@@ -592,9 +597,10 @@ class Flusher:
         """Write a result as one revision, with the session's words if they are kept in the bank."""
         files, by = self.sessions, self.model.name if self.model else ""
         shared = session_file and (self.store.config.sessions_place == "bank" or files.in_bank(session_file))
-        writer = FlushWriter(self.store, entry, self.zone, self.lookup(), session_file, rereading)
+        publish = None
         if session_file and reading and shared:
-            writer.publish = partial(files.publish, found=reading.noted(session_file))
+            publish = partial(files.publish, found=reading.noted(session_file))
+        writer = FlushWriter(self.store, entry, self.zone, self.lookup(), session_file, rereading, publish)
         done = writer.write(proposed, by=by, door=self.door)
         if shared:
             files.sweep()
@@ -614,7 +620,7 @@ class Flusher:
                 on_progress=partial(self._report, turns_done, len(turns)), recalled=recalled,
                 core=not entry.session.group,
             )  # fmt: skip
-            turns_done = min(turns_done + len(segment) - OVERLAP, len(turns))
+            turns_done = min(max(turns_done + len(segment) - OVERLAP_TURNS, 0), len(turns))
         # Turns that the model made no valid call for are extracted without it.
         unread = {turn.id for turn in whole.unread if not rereading}
         own = self._extract([turn for turn in turns if turn.id in unread], recalled)
@@ -664,23 +670,24 @@ class Flusher:
 
     def _report(self, turns_done: int, total: int, reached: int) -> None:
         if self.tell:
-            self.tell(min(max(turns_done, 0) + reached, total), total)
+            self.tell(min(turns_done + reached, total), total)
 
 
-def segments(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
-    """The turns in segments of at most `window` tokens, each repeating the last turns of the one before.
+def segments(turns: Sequence[Turn], budget: int) -> Iterator[Sequence[Turn]]:
+    """The turns in segments of at most `budget` tokens, each repeating the last turns of the one before.
 
     A turn that is too long by itself is split into parts with the same id.
     """
-    pieces = (piece for turn in turns for piece in _split_turn(turn, window))
+    pieces = (piece for turn in turns for piece in _split_turn(turn, budget))
     sized = [(piece, tokens.count(piece.text) + _TOKENS_PER_TURN) for piece in pieces]
     start, used = 0, 0
     for n, (_, size) in enumerate(sized):
-        if used + size > window and n > start:
+        if used + size > budget and n > start:
             yield [turn for turn, _ in sized[start:n]]
-            back = n
-            used = 0
-            while back > max(start + 1, n - OVERLAP) and used + sized[back - 1][1] + size <= window // 2:
+            back, used = n, 0
+            while (
+                back > max(start + 1, n - OVERLAP_TURNS) and sized[back - 1][1] <= budget // 2 - size - used
+            ):
                 back -= 1
                 used += sized[back][1]
             start = back
@@ -689,8 +696,8 @@ def segments(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
         yield [turn for turn, _ in sized[start:]]
 
 
-def _split_turn(turn: Turn, window: int) -> Iterator[Turn]:
-    text, room = turn.text, max(window - _TOKENS_PER_TURN, 1)
+def _split_turn(turn: Turn, budget: int) -> Iterator[Turn]:
+    text, room = turn.text, max(budget - _TOKENS_PER_TURN, 1)
     if len(text) <= room:  # no token is shorter than a character
         yield turn
         return
