@@ -192,7 +192,7 @@ show something talk talked talking tell work worked working ll m re s t ve
 _FOREIGN_GENERIC = (
     "passier", "gescheh", "gemacht", "pasó", "pasado", "hice", "hizo", "hicimos", "hecho", "passé", "fait",
     "fatto", "fatta", "successo", "accadut", "cosa", "fiz", "fez", "houve", "acontec", "gedaan", "gebeur",
-    "deed", "deden",
+    "deed", "deden", "neuf", "neues", "novit", "novedad", "novidad", "nuevo", "nuovo", "novo", "nieuw",
 )  # fmt: skip
 """Prefixes of words in other languages that ask what happened."""
 _FOREIGN_PRONOUNS = {"j", "ai", "qu", "c", "cos", "eu"}
@@ -412,7 +412,7 @@ def explain(
     """Interpret a query asked at `now`; days are in `zone` (default: that of `now`). Without `words` spelling
     is not corrected."""
     query = clean(wanted.text)
-    time = dates.read(query, now, zone)
+    time = read_dates(words, query, now, zone)
     rest = query
     for start, end in time.at:  # a date is no name
         rest = rest[:start] + "\0" * (end - start) + rest[end:]
@@ -632,6 +632,23 @@ def _hops(
 
 
 # -- temporal retriever ------------------------------------------------------------------------------------
+
+
+def read_dates(words: WordIndex | None, text: str, now: datetime, zone: tzinfo | None) -> dates.Reading:
+    """The days that a query asks about. A past one without a year ("the dinner of 3 December") is the next
+    one, if the bank has items of that only."""
+    time = dates.read(text, now, zone)
+    today = f"{now.astimezone(zone) if zone and now.tzinfo else now:%Y-%m-%d}"
+    if words is None or not time.start or not time.end or time.end > today:
+        return time
+    ahead = dates.read(text, now, zone, ahead=True)
+    coming = ahead.end is not None and ahead.end > today and not _has_days(words, time)
+    return ahead if coming and _has_days(words, ahead) else time
+
+
+def _has_days(words: WordIndex, time: dates.Reading) -> bool:
+    sql = "SELECT 1 FROM items WHERE date >= ? AND date < ? LIMIT 1"
+    return words.db.execute(sql, (time.start, time.end)).fetchone() is not None
 
 
 def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: Filters) -> list[ArmHit]:

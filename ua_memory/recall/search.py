@@ -36,6 +36,7 @@ from ua_memory.recall.arms import (
     inverse_frequency,
     is_generic,
     parse_query,
+    read_dates,
 )
 from ua_memory.recall.dedupe import KeptHit, fold
 from ua_memory.recall.fusion import (
@@ -603,7 +604,7 @@ def _query_dates(
     asks for the newest or oldest; whether it asks about the past)."""
     text = clean(text)
     now = now or index.store.now()
-    time = dates.read(text, now, index.store.config.zone)
+    time = read_dates(index.words, text, now, index.store.config.zone)
     only = is_generic(text, time.at, foreign=time.foreign)
     window = DateRange(time.start or "", time.end or "", only, time.at) if time else None
     today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"

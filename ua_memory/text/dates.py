@@ -765,8 +765,9 @@ class Reading:
         return self.start is not None or self.end is not None
 
 
-def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
-    """The date range of a query asked at `now`; days are those of `zone`, else of `now`.
+def read(text: str, now: datetime, zone: tzinfo | None = None, *, ahead: bool = False) -> Reading:
+    """The date range of a query asked at `now`; days are those of `zone`, else of `now`. With `ahead` a day
+    or month without a year is the next one, unless the query asks about the past.
 
     Several expressions give one range: the narrower if one contains the other, else from the first to the
     last.
@@ -774,7 +775,8 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
     month_first = _is_month_first(zone or now.tzinfo)
-    kind = _ComingText if _ASKS_AHEAD.search(text) and not _ASKS_BACK.search(text) else DateText
+    coming = (ahead or _ASKS_AHEAD.search(text)) and not _ASKS_BACK.search(text)
+    kind = _ComingText if coming else DateText
     found = _find_phrases(kind.of(text, local, zone or now.tzinfo, month_first))
     if kind is _ComingText and any(tense(text, *at) == "past" for _, at in found):
         found = _find_phrases(DateText.of(text, local, zone or now.tzinfo, month_first))
@@ -919,7 +921,7 @@ def _find_foreign(
     text: str, now: datetime, zone: tzinfo | None, kind: type[DateText] = DateText
 ) -> list[tuple[DateSpan, tuple[int, int]]]:
     """As `_find_phrases`, for translated date words of another language. Places are those in `text`."""
-    if text.isascii() and _MAYBE_FOREIGN.isdisjoint(_PLAIN_WORD.findall(text.lower())):
+    if text.isascii() and "/" not in text and _MAYBE_FOREIGN.isdisjoint(_PLAIN_WORD.findall(text.lower())):
         return []
     code = language(text)
     if code is None:

@@ -302,6 +302,13 @@ _DOTTED_DAY = late(
     re.IGNORECASE,
 )
 """A day and month in German, `am 3.12.`; alone, or behind a word that no version has before it."""
+_SLASHED_DAY = late(
+    r"\b(?P<article>le|du|el|del|il|dia)\s+(?P<day>0?[1-9]|[12]\d|3[01])/(?P<month>0?[1-9]|1[0-2])"
+    r"(?![\w/–-]|[.,]\w|\s+(?:d[eiu]s?|de[il]|degli|dell[aeo]|d[oa]s?)\b|\s*d['’])(?<!24/7)",
+    re.IGNORECASE,
+)
+"""A day and month behind an article, `le 19/12`; not a part of something, `le 3/4 des membres`."""
+_ARTICLES = {"le": "fr", "du": "fr", "el": "es", "del": "es", "il": "it", "dia": "pt"}
 _ANY_WORD, _DIGIT = late(r"\w+"), late(r"\d")
 _MAKES_DATE = late(r"\b(?:\d{4}|1er)\b|\b1[º°]")
 
@@ -350,7 +357,10 @@ def language(text: str) -> str | None:
         weight = (3 if names & spoken.names.keys() else 1) * len(names) + len(signs)
         if names and (signs or short or cyrillic or dated) and weight > score:
             best, score = spoken.code, weight
-    return best or ("de" if _DOTTED_DAY.search(text) else None)
+    slashed = None if best else _SLASHED_DAY.search(text)
+    return best or (
+        _ARTICLES[slashed["article"].lower()] if slashed else "de" if _DOTTED_DAY.search(text) else None
+    )
 
 
 def _known(word: str, spoken: Language) -> bool:
@@ -369,11 +379,12 @@ def translated(text: str, code: str) -> list[Piece]:
         return in_english(text)
     spoken = next(each for each in languages() if each.code == code)
     tokens = tokenize(text.translate(_APOSTROPHES))
-    dotted = {match.start("day"): match for match in _DOTTED_DAY.finditer(text)} if code == "de" else {}
+    days = _DOTTED_DAY if code == "de" else _SLASHED_DAY
+    numeric = {match.start("day"): match for match in days.finditer(text)}
     pieces: list[Piece] = []
     i = 0
     while i < len(tokens):
-        if day := dotted.get(tokens[i].at):
+        if day := numeric.get(tokens[i].at):
             pieces.append((f"{day['day']} {MONTHS[int(day['month']) - 1]}", tokens[i].at, day.end()))
             i = next((n for n in range(i, len(tokens)) if tokens[n].at >= day.end()), len(tokens))
             continue
