@@ -336,6 +336,21 @@ def test_snippets_are_cut_around_the_match(index: Index) -> None:
     assert snippet(index.words, long, {}).startswith("filler")
 
 
+def test_a_snippet_shows_what_is_said_of_the_match(index: Index) -> None:
+    index.refresh()
+    stems = index.words.vocabulary.stems(["zebra", "lion"])
+    idf = {stems["zebra"]: 2.0, stems["lion"]: 1.0}
+    turns = (
+        "Person: a lion ate.",
+        f"Agent: {'So it did. ' * 30}",
+        "Person: whose zebra is that?",
+        "Agent: Marta's.",
+    )
+    assert "Marta's." in snippet(index.words, "\n".join(turns), idf, 300)
+    end = f"{'a lion ate and slept. ' * 12}The zebra belongs to nobody but Marta, who bought it in May."
+    assert "bought it in May" in snippet(index.words, f"{end}\n{'More of that. ' * 20}", idf, 300)
+
+
 # -- what the model has no words for -----------------------------------------------------------------------
 
 

@@ -399,6 +399,42 @@ def test_of_equal_texts_the_one_with_the_kind_of_answer_that_is_asked_for_stands
         assert texts(index, "how much is the harbour fee")[0] == lines[1]
 
 
+@pytest.mark.parametrize(
+    ("query", "lines", "first"),
+    [
+        (
+            "combien coûte la place de ponton ?",
+            ("La place de ponton est louée.", "Place de ponton : 210 €."),
+            1,
+        ),
+        ("à quelle heure ferme le bureau ?", ("Le bureau ferme mardi.", "Le bureau ferme à 18h30."), 1),
+        (
+            "was kostet der Liegeplatz?",
+            ("Der Liegeplatz ist vergeben.", "Der Liegeplatz liegt bei 210 €."),
+            1,
+        ),
+        # Neither is asked for.
+        (
+            "qui loue la place de ponton ?",
+            ("La place de ponton est louée à Ole.", "Une balise coûte 9 €."),
+            0,
+        ),
+    ],
+)
+def test_the_kind_of_answer_is_known_in_other_languages(
+    tmp_path: Path, query: str, lines: tuple[str, str], first: int
+) -> None:
+    with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": log(*lines)}), Embedder()) as index:
+        assert texts(index, query)[0] == lines[first]
+
+
+def test_a_year_is_no_number_of_what_stands_before_it(tmp_path: Path) -> None:
+    lines = ("Rates 2027: adult 165 euros, child 78 euros.", "The adult rate is paid by bank.")
+    with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": log(*lines)}), Embedder()) as index:
+        answer = search(index, "rate child 2027")
+        assert answer.hits[0].item.text == lines[0] and answer.answered
+
+
 LATER = {
     "memory/2026-03-04.md": log("We moved to Leipzig today, third floor.", "Paul sold us the old car."),
     "memory/2026-03-06.md": log("Bought lamps and two chairs."),
@@ -438,6 +474,40 @@ def test_a_day_has_what_was_noted_on_it_about_other_days(tmp_path: Path) -> None
     with an_index(a_bank(tmp_path, {"memory/2026-11-21.md": noted}), Embedder()) as index:
         answer = search(index, "today")
         assert [hit.item.when for hit in answer.hits] == ["2026-12-05"] and not answer.hits[0].outside
+
+
+COMING = {
+    "memory/2026-11-20.md": log("The dentist has a chair free.\n  - when: 2026-12-05", "Paid the lift.")
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "earlier", "start"),
+    [
+        ("dentist on 5 December", "", "2026-12-05"),
+        ("RDV chez le dentiste le 5/12", "", "2026-12-05"),
+        # The past first, where it has anything or is meant.
+        ("dentist on 5 December", "2025-12-05", "2025-12-05"),
+        ("what did the dentist do on 5 December", "", "2025-12-05"),
+        ("dentist on 5 December 2025", "", "2025-12-05"),
+        ("dentist since 5 December", "", "2025-12-05"),
+        ("dentist on 6 December", "", "2025-12-06"),
+    ],
+)
+def test_a_day_without_a_year_is_the_next_one_if_only_that_has_anything(
+    tmp_path: Path, query: str, earlier: str, start: str
+) -> None:
+    files = {**COMING, **({f"memory/{earlier}.md": log("Sold the sledge.")} if earlier else {})}
+    with an_index(a_bank(tmp_path, files), Embedder()) as index:
+        days = search(index, query).days
+        assert days is not None and days.start == start
+
+
+@pytest.mark.parametrize("query", ["quoi de neuf depuis hier ?", "was gibt es Neues seit gestern?"])
+def test_what_is_new_since_a_day_lists_all_of_it(tmp_path: Path, query: str) -> None:
+    with an_index(a_bank(tmp_path, COMING), Embedder()) as index:
+        answer = search(index, query)
+        assert len(answer.hits) == 2 and not any(hit.outside for hit in answer.hits)
 
 
 @pytest.mark.parametrize("query", ["Olga Petrova", "Grimma"])

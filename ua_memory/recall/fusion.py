@@ -570,8 +570,9 @@ def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
 
 
 def score_alone(one: Ranked) -> float:
-    """The score of a hit without what a passage gains from the facts in it."""
-    return one.score - one.parts.get("support", 0.0)
+    """The score of a hit without what a passage gains from the facts in it, and a text from having the kind
+    of answer that is asked for in another language than English."""
+    return one.score - one.parts.get("support", 0.0) - one.parts.get("form", 0.0)
 
 
 def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
@@ -664,6 +665,7 @@ def _about_other_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
             continue  # "in 2026", "at 5"
         found = [[n for name, n in _NUMBERED.findall(text) if _same_name(name, match[1])] for text in texts]
         same = any(_same_number(n, match[2]) for numbers in found for n in numbers)
+        same = same or (_is_year(match[2]) and match[2] in words_of(texts[0]))  # "child fee 2027", "child 8"
         others = others or (bool(found[0]) and not same)
     if not others:
         return False
@@ -671,6 +673,10 @@ def _about_other_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     words = tuple(words_of(texts[0]))
     shared = sum(any(w.startswith(word_stem(word)) for w in words) for word in asked_words)
     return shared <= len(asked_words) / 2
+
+
+def _is_year(number: str) -> bool:
+    return len(number) == 4 and number.isdigit() and number[:2] in ("19", "20")
 
 
 def _same_name(one: str, other: str) -> bool:

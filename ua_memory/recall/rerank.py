@@ -136,11 +136,21 @@ _KINDS = [
     (re.compile(asked, re.IGNORECASE), re.compile(answer, re.IGNORECASE))
     for asked, answer in (
         (
-            r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening (?:time|hour)",
+            r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening (?:time|hour)"
+            r"|\bquelle heure\b|\bwie ?viel uhr\b|\bqué hora\b|\bche ora\b|\bque horas\b|\bhoe laat\b",
             _CLOCK,
         ),
-        (r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b", _MONEY),
-        (r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b", _NUMBER),
+        (
+            r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth"
+            r"|prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
+            r"|cu[aá]nto (?:cuesta|vale)|precio|quanto cost[ao]|prezzo|quanto custa|preço|prijs)\b",
+            _MONEY,
+        ),
+        (
+            r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall"
+            r"|combien d[e'’]|numéro|wie ?viele?|\w*nummer|cu[aá]nt[oa]s|número|quant[eio]s?|hoeveel)(?!\w)",
+            _NUMBER,
+        ),
     )
 ]
 """(pattern of queries, pattern of texts that may answer them)."""
@@ -169,22 +179,22 @@ class TokenMatches:
     def __init__(self, asked: ParsedQuery, embedded: EmbeddedQuery) -> None:
         import numpy as np
 
-        self._embedded, self.any_tokens, self._english = embedded, False, is_english(asked.text)
+        self._embedded, self.any_tokens, self.english = embedded, False, is_english(asked.text)
         # The vector of "boat in spring" would match spring as well, and it knows no aliases.
         whole = asked.window is None and not asked.named.aliases
-        self._use_meaning = self._english and whole and len(asked.words) > 1
+        self._use_meaning = self.english and whole and len(asked.words) > 1
         self.words = [word for word in asked.words if word.stems]
         tokens = [_tokens(asked, word, embedded) for word in self.words]
         self.by_stems = {
             word
             for word, own in zip(self.words, tokens, strict=True)
-            if word.whole or not own or not self._english
+            if word.whole or not own or not self.english
         }
         weights = np.array([word.weight for word in self.words], dtype=np.float32)
         self.weights: Table = weights / (weights.sum() or 1)
         self._averaging: Table = np.zeros((len(self.words), len(embedded.tokens)), dtype=np.float32)
         for number, own in enumerate(tokens):
-            self._averaging[number, own] = (1.0 if self._english else FOREIGN_WEIGHT) / max(len(own), 1)
+            self._averaging[number, own] = (1.0 if self.english else FOREIGN_WEIGHT) / max(len(own), 1)
         self._column: dict[str, int] = {}
         self._table: Table = np.zeros((len(embedded.tokens), 1), dtype=np.float32)
         self.query: Table = embedded.vector
@@ -263,15 +273,26 @@ def rerank(
     kind = _kinds(asked, items)
     rows = matches.vectors(items)
     meaning = matches.meaning(items, rows)
-    raw = together + lift.sum(axis=1) + KIND_LIFT * np.maximum(kind, 0) + meaning
+    asked_for = KIND_LIFT * np.maximum(kind, 0)
+    raw = together + lift.sum(axis=1) + asked_for + meaning
     alike = feedback_penalties(matches.query, rows, raw)
     raw = raw + alike
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
-    scaled = np.clip((raw - SCORE_FLOOR) / SCORE_RANGE, 0, 1) ** SCORE_EXPONENT
+    scaled = _scaled(raw)
     scores = scaled.astype(float).round(6).tolist()
     table = np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
-    parts = table.astype(float).round(4).tolist()
-    return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order.tolist()]
+    parts = [dict(zip(PARTS, row, strict=True)) for row in table.astype(float).round(4).tolist()]
+    if not matches.english:  # `chance` was fitted on English queries of that kind only
+        gains = (scaled - _scaled(raw - asked_for)).astype(float).round(6).tolist()
+        parts = [{**own, "form": gain} if gain else own for own, gain in zip(parts, gains, strict=True)]
+    return [Ranked(items[n], scores[n], parts[n]) for n in order.tolist()]
+
+
+def _scaled(raw: Table) -> Table:
+    import numpy as np
+
+    scaled: Table = np.clip((raw - SCORE_FLOOR) / SCORE_RANGE, 0, 1) ** SCORE_EXPONENT
+    return scaled
 
 
 def _match_features(asked: ParsedQuery, matches: TokenMatches, best: Table) -> tuple[Table, Table, Table]:

@@ -76,6 +76,8 @@ if TYPE_CHECKING:
 
 SNIPPET_LENGTH, SESSION_SNIPPET_LENGTH = 700, 300
 """Characters of a snippet (as OpenClaw shows), and of that of a session's passage."""
+LEAST_SHOWN = 120
+"""Characters of its line that a snippet shows behind a word of the query; after a question, of the next."""
 
 _WORD = re.compile(r"\w+")
 
@@ -85,7 +87,7 @@ def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int =
     and marked by …"""
     if len(text) <= length:
         return text
-    return _cut(text, _densest(_matches(words, text, idf), length - 2, len(text)), length)
+    return _cut(text, _densest(_matches(words, text, idf), idf, length - 2, len(text)), length)
 
 
 def _cut(text: str, start: int, length: int) -> str:
@@ -104,7 +106,19 @@ def _matches(words: WordIndex, text: str, idf: Mapping[str, float]) -> list[tupl
     stems = words.vocabulary.stems({part for parts in parts_of.values() for part in parts})
     known = {word: [stems[p] for p in parts if idf.get(stems[p])] for word, parts in parts_of.items()}
     # A long run without spaces (CJK) is one span; the window is placed around its middle.
-    return [(*match.span(), stem) for match in _WORD.finditer(text) for stem in known.get(match.group(), ())]
+    return [
+        (match.start(), _end_shown(text, match.end()), stem)
+        for match in _WORD.finditer(text)
+        for stem in known.get(match.group(), ())
+    ]
+
+
+def _end_shown(text: str, end: int) -> int:
+    """How far a text is shown with a word that ends here: what is said of it often stands behind it."""
+    line = text.find("\n", end, end + LEAST_SHOWN)
+    if line > 0 and text[line - 1] in "?？":  # the answer is in the next line
+        return _end_shown(text, line + 1)
+    return line if line >= 0 else min(end + LEAST_SHOWN, len(text))
 
 
 def _may_match(word: str, prefixes: Set[str]) -> bool:
@@ -113,15 +127,15 @@ def _may_match(word: str, prefixes: Set[str]) -> bool:
     return not simple or word[:2].lower() in prefixes
 
 
-def _densest(found: list[tuple[int, int, str]], length: int, size: int) -> int:
-    """The start of the window with most distinct matches, then most matches."""
-    best, chosen = (0, 0), (0, 0)
+def _densest(found: list[tuple[int, int, str]], idf: Mapping[str, float], length: int, size: int) -> int:
+    """The start of the window with the rarest distinct matches, then most matches."""
+    best, chosen = (0.0, 0), (0, 0)
     low = 0
     for high in range(len(found)):
         while found[high][1] - found[low][0] > length and low < high:
             low += 1
         window = found[low : high + 1]
-        value = len({stem for _, _, stem in window}), len(window)
+        value = sum(idf[stem] for stem in {stem for _, _, stem in window}), len(window)
         if value > best:
             best, chosen = value, (found[low][0], min(found[high][1], found[low][0] + length))
     middle = (chosen[0] + chosen[1]) // 2 if found else 0
@@ -1052,7 +1066,7 @@ def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str
     any two texts of another language similar."""
     shared = max((hit.arms["keyword"][1] for hit in hits if "keyword" in hit.arms), default=0.0)
     words = max(1.0, len(_WORD.findall(prompt)) / PROMPT_WORDS)
-    match = max(hit.match - hit.parts.get("support", 0.0) for hit in hits)
+    match = max(hit.match - hit.parts.get("support", 0.0) - hit.parts.get("form", 0.0) for hit in hits)
     return {
         "match": match,
         "foreign": 0.0 if is_english(prompt) else match,
