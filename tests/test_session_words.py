@@ -175,6 +175,8 @@ def test_what_was_left_to_do_is_a_whole_sentence(text: str, left: str) -> None:
         "Let me know if there is anything else that I can do for you today.",
         "Shall I look into the other parts of the code tomorrow morning?",
         "Gern geschehen, ich wünsche dir noch einen schönen Abend, bis morgen!",
+        "Je ne sais pas, ce n'est pas dans mes notes.",
+        "I don't know, nothing of that is in the repository.",
     ],
 )
 def test_a_goodbye_or_an_offer_is_no_outcome(end: str) -> None:

@@ -51,6 +51,15 @@ RULES = (
     "chat auf deutsch, code auf englisch",
     "From today on, never push to main.",
     "keine deploys am freitag",
+    "N'invite pas la presse, Yann n'a pas digéré l'article.",
+    "Ne planifie rien pour moi à ces dates.",
+    "Surtout, n'envoie rien aux membres sans moi.",
+    "Ne pas toucher au fichier de config.",
+    "Je ne veux plus d'emails de rappel le dimanche.",
+    "Je préfère que tu m'écrives en français.",
+    "Il faut rendre les clés avant 1h du matin.",
+    "Il faut que tu lances les tests avant chaque push.",
+    "We store backups on S3.",
 )
 OTHERS = (
     "it never worked on my machine",
@@ -98,6 +107,17 @@ OTHERS = (
     "we support english, german and french",
     "am sonntag mach ich die migration von hand, bitte nicht deployen",
     "Das Deployment mache ich diesmal selbst, sonst läuft das immer über die Pipeline.",
+    "Yann asked whether we store payments on the site.",
+    "Sie fragte, ob wir Redis verwenden.",
+    "Je crois que le code a changé, il faut que je demande à Yann.",
+    "Je pense qu'il faut relancer le serveur.",
+    "Il faut encore que j'appelle la mairie.",
+    "Ne t'inquiète pas, ça marche.",
+    "N'hésite pas à demander.",
+    "N'importe quoi, ça ne tient pas.",
+    "Le moteur tousse et ne démarre pas.",
+    "Je préfère attendre demain.",
+    "Je ne veux pas y aller ce soir.",
 )
 
 

@@ -306,7 +306,9 @@ _OFFER = late(
     r"(?:(?:ok(?:ay)?|great|sure|and|just)[,.! ]+)*(?:let me know|feel free|happy to|glad (?:to|that|it)"
     r"|you['’]?re welcome|my pleasure|if you (?:need|want|have)|gern(?:e| geschehen)"
     r"|sag(?:en sie)? (?:mir )?(?:einfach )?bescheid|melde? dich"
-    r"|n['’]hésitez?|dis[- ]moi|de nada|avísame|si necesitas|fammi sapere)\b",
+    r"|n['’]hésitez?|dis[- ]moi|de nada|avísame|si necesitas|fammi sapere"
+    r"|(?:sorry,? )?i (?:do ?n['’]t|do not) know|je ne sais pas|ich weiß (?:es )?nicht|no (?:lo )?sé"
+    r"|non (?:lo )?so)\b",
     re.IGNORECASE,
 )
 _UNFINISHED = late(
