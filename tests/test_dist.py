@@ -20,7 +20,7 @@ PLUGINS = (
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "changes.txt", "cues.txt", "english_times.toml",
     "foreign_dates.toml", "full_stops.txt", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json",
-    "moves.txt", "name_words.toml", "prices.toml", "prompts.toml", "replies.txt", "schemas.json",
+    "moves.txt", "name_words.toml", "phrases.txt", "prices.toml", "prompts.toml", "schemas.json",
     "secrets.txt", "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt",
     "worth.json",
     "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer", "shell/completion.bash",

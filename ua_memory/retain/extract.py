@@ -39,7 +39,7 @@ from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_
 from ua_memory.transcripts.messages import TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
 
-# -- cues --------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------
 # Word patterns of `data/cues.txt` that are features of the classifier below.
 
 
@@ -79,6 +79,23 @@ def worth_cues() -> Mapping[str, Cue]:
         name: Cue(group, late("|".join(alternatives), re.IGNORECASE if cased else 0), cased)
         for (name, group, cased), alternatives in patterns.items()
     }
+
+
+@cache
+def phrases() -> Mapping[str, re.Pattern[str]]:
+    """The patterns of `data/phrases.txt` by name: how people reply, correct themselves, ask and so on."""
+    given = {"assents": ASSENTS, "denials": DENIALS, "month": A_MONTH, "weekday": _WEEKDAY}
+    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("phrases.txt", **given)}
+
+
+def opens_as(name: str, text: str) -> bool:
+    """Whether a text begins with a phrase: `opens_as("denies", "no, still red")`."""
+    return phrases()[name].match(text.strip()) is not None
+
+
+def has_phrase(name: str, text: str) -> bool:
+    """Whether a phrase is anywhere in a text."""
+    return phrases()[name].search(text) is not None
 
 
 # -- sentences ---------------------------------------------------------------------------------------------
@@ -156,21 +173,10 @@ _ITALIC = late(
 )
 _NEXT_WORD = late(r"[\"'„“«(]*([^\W\d_]+)")
 
-CUT_OFF = late(
-    r"\b(?:because|and|or|but|nor|the|an?|of|to|than|from|by|if|whether|which|whose|my|our|your|its|their)$",
-    re.IGNORECASE,
-)
-"""No statement ends in such a word."""
 _SPEAKER_LABEL = late(
     r"[*_]*((?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}):[*_]* "
     r"(?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?"
 )
-_SALUTATION = late(
-    r"(?:dear|hi|hello|liebe[rs]?|hallo|sehr geehrte[rs]?|ch[eè]re?s?|bonjour|querid[oa]s?|estimad[oa]s?"
-    r"|hola|car[oaie]|ciao|gentil\w+) (?:[^.!?:;,\n]|(?<=[DFHM]r|Ms|rs|of)\.){1,50}[,!]",
-    re.IGNORECASE,
-)
-"""The first line of a letter."""
 _FIELD = late(
     r"([A-ZÀ-Þ](?:[^:.!?\n]|\.(?= \d)){1,40}?|(?:morgen|mittag|abend|nacht)s|matin|midi|soir|morning|noon"
     r"|evening|night) ?: *(?=\S)"
@@ -328,15 +334,15 @@ def _line_kind(line: str) -> str:
 
 def _continues(block: _Block, line: str) -> bool:
     """Whether a line continues the one above, as a wrapped line does."""
-    if _SPEAKER_LABEL.match(line) or _SALUTATION.fullmatch(block.text.strip()):
+    if _SPEAKER_LABEL.match(line) or phrases()["salutation"].fullmatch(block.text.strip()):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
-    cut = CUT_OFF.search(above) and len(above) >= _WRAPPED_LINE
+    cut = has_phrase("cut off", above) and len(above) >= _WRAPPED_LINE
     if not cut and any(form.match(line) and form.match(block.text) for form in (_FIELD, _CONTACT)):
         return False
     if above.endswith((":", ".", "!", "?")) and not goes_on(above, line):
         return line.startswith("  ") and bool(block.marker)
-    if above.endswith((",", ".")) or CUT_OFF.search(above) or len(above) >= _WRAPPED_LINE:
+    if above.endswith((",", ".")) or has_phrase("cut off", above) or len(above) >= _WRAPPED_LINE:
         return True
     # In a chat each line is one message, and mostly all of them begin small.
     wrapped = block.text.lstrip()[:1].isupper() and line[:1].islower()
@@ -369,41 +375,10 @@ class Context:
     denies: bool = False
 
 
-_GOOD_HEADING = late(
-    r"\b(?:summary|key (?:fix|point|insight|decision)s?|important|notes?|results?|decisions?|decided|"
-    r"root cause|problem|conclusion|lessons?|why|"
-    r"completed|accomplished|done|changes|fix|removal)\b",
-    re.IGNORECASE,
-)
-_PLAN_HEADING = late(
-    r"\b(?:need(?:s|ed)?|should|would|could|will|i'll|let me|want me|going to|next|remaining|plan"
-    r"|fix(?:es)? (?:plan|options?)|options?|phase|propos(?:ed|als?)|examples?|todo|possible"
-    r"|current(?:ly)?|right now|target|goals?|better"
-    r"|progress|can:|risks?|benefits?|overview)\b",
-    re.IGNORECASE,
-)
-"""Words of a heading or lead above a list of plans, or of how things are before they are done."""
-_TAG = late(r"(?:,|\.{2,})? ?\b(?:right|ok|okay|correct|oder|hein|verdad|no)\s*[?？]$", re.IGNORECASE)
-"""A tag question, which expects a yes: "it ought to stay as it is, right?"."""
-_PLEASANTRY = late(r"\bcan['’]?t wait\b|^(?:thanks|thank you|welcome|congrat\w+)\b[^.,;:]*$", re.IGNORECASE)
-_COURTESY = late(
-    r"(?:got it|noted|understood|hi|hey|hello|thanks|thank you|sorry|you're (?:right|welcome)"
-    r"|good (?:catch|point)|sounds good"
-    r"|bonjour|hallo|hola|ciao|danke|merci|(?:muchas )?gracias|(?:mille )?grazie"
-    r"|buen[oa]s (?:días|tardes|noches))\b",
-    re.IGNORECASE,
-)
 _LOG_LINE = late(
     r"\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d\S*\s+\[?(?:ERROR|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL)"
 )
 """A line of a log."""
-_SHORT_APPOINTMENT = late(
-    r"^(?!(?:today|(?:the day after )?tomorrow|yesterday|it|this|that|there|heute|morgen|gestern|es|das"
-    r"|hoy|mañana|ayer|aujourd|demain|hier|c['’]est|oggi|domani|ieri|hoje|amanhã|ontem)\b)"
-    rf"(?:.*\b(?:is|are|ist|sind|est|es|è|é)\b.*\b(?:{A_MONTH}|{_WEEKDAY})\b|.*[^:]: .*\b{A_MONTH}\b)",
-    re.IGNORECASE,
-)
-"""An event and its day: "Go-live is December 2nd"."""
 _CODE_LIKE = late(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
 
 
@@ -439,18 +414,18 @@ def score(sentence: Sentence, context: Context) -> Score:
     """The probability that a sentence is worth keeping in its context; `NO_SCORE` if it is no statement."""
     if only_secrets(sentence.text):
         return NO_SCORE
-    asks = _replies_by("asks", sentence.text)
+    asks = opens_as("asks", sentence.text)
     if context.person and not asks and standing_rule(sentence.text) and not sentence.text.endswith(":"):
         return RULE_SCORE
     if context.person and _introduces(sentence.text):
         return INTRODUCTION
     if not is_statement(sentence, context.person) or (
-        context.person and _replies_by("rules out", sentence.text)
+        context.person and opens_as("rules out", sentence.text)
     ):
         return NO_SCORE
-    if context.person and _replies_by("tells", sentence.text):
+    if context.person and opens_as("tells", sentence.text):
         return TOLD
-    if context.person and _replies_by("settles", sentence.text) and _has_unknown(sentence.text):
+    if context.person and opens_as("settles", sentence.text) and _has_unknown(sentence.text):
         return SETTLED
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
@@ -473,7 +448,7 @@ def score(sentence: Sentence, context: Context) -> Score:
 
 def _introduces(text: str) -> bool:
     """Whether somebody says their name."""
-    found = _replies()["introduces"].match(text)
+    found = phrases()["introduces"].match(text)
     name = found["named"] if found else ""
     ordinary = in_lexicon(name.lower()) or name.lower() in STOP_WORDS
     return bool(found and name not in NO_NAMES and not (found["only"] and ordinary))
@@ -481,7 +456,7 @@ def _introduces(text: str) -> bool:
 
 def features(sentence: Sentence, context: Context) -> dict[str, float]:
     """The features of a sentence in its context, each with its value."""
-    text = _TAG.sub("", sentence.text)
+    text = phrases()["tag"].sub("", sentence.text)
     small = text.lower()
     seen = (name for name, cue in worth_cues().items() if cue.pattern.search(text if cue.cased else small))
     found = dict.fromkeys(seen, 1.0)
@@ -498,8 +473,8 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
         "list of values": sentence.joined and all(re.search(r"\d", item) for item in text.split("; ")),
         "nested": sentence.nested,
         "introduced": bool(sentence.lead),
-        "good place": bool(_GOOD_HEADING.search(above)),
-        "under a plan": bool(_PLAN_HEADING.search(above)),
+        "good place": has_phrase("heading of results", above),
+        "under a plan": has_phrase("heading of plans", above),
         "first": opens and not sentence.last,
         "all that is said": opens and sentence.last,
         "last": sentence.last and sentence.index > 0,
@@ -519,19 +494,11 @@ def only_secrets(text: str) -> bool:
     left, count = redaction.MARKER.subn(" ", text)
     if not count:
         return False
-    if _UNSPACED.search(left := _CREDENTIAL.sub(" ", left)):
+    if _UNSPACED.search(left := phrases()["credential"].sub(" ", left)):
         return len(_KANA.sub("", left)) < 3
     return len({word for word in words_of(left) if len(word) > 1} - STOP_WORDS - all_stop_words()) < 2
 
 
-_CREDENTIAL = late(
-    r"\b(?:api|access|auth|secret|private)?[ _-]?(?:keys?|tokens?|pass(?:word|phrase|wd|code)?s?|pwd"
-    r"|secrets?|credentials?|logins?|pins?|user(?:name)?s?|passw[oö]rt(?:er)?|kennwort|schlüssel|zugangsdaten"
-    r"|mots?\s+de\s+passe|clés?|jetons?|identifiants?|contraseñas?|claves?|credenciales)\b"
-    r"|\b(?:use|here|remember|please|db|set|new|now|note|always|immer|lautet|toujours|siempre|nuev[oa]|neue[rs]?)\b"
-    r"|パスワード|暗証番号|キー|鍵|トークン|新しい|ユーザー名?",
-    re.IGNORECASE,
-)
 _KANA = late(r"[ぁ-ん\W]")
 _UNSPACED = late("[ぁ-んァ-ン一-龯가-힣]")
 _WORD = late(r"[^\W\d_]{1,2}|\d+")
@@ -549,18 +516,18 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     said = _without_speaker(sentence)
     if (
         _LOG_LINE.match(text)
-        or _SALUTATION.fullmatch(text)
-        or (_asks(said) and not (person and _TAG.search(text)))
+        or phrases()["salutation"].fullmatch(text)
+        or (_asks(said) and not (person and has_phrase("tag", text)))
     ):
         return False
-    if _PLEASANTRY.search(text) or (_COURTESY.match(said) and not _SPECIFIC.search(said)):
+    if opens_as("pleasantry", text) or (opens_as("courtesy", said) and not _SPECIFIC.search(said)):
         return False
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
-    told = _replies_by("tells", text) or (_SHORT_APPOINTMENT.search(text) and _has_value(text))
+    told = opens_as("tells", text) or (opens_as("short appointment", text) and _has_value(text))
     least = 3 if person and told else 5 - person
     if not least <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
-    if CUT_OFF.search(text) or not (person or sentence.is_complete or sentence.marker):
+    if has_phrase("cut off", text) or not (person or sentence.is_complete or sentence.marker):
         return False
     bare = _CODE_LIKE.sub(" ", text)
     spoken = [
@@ -587,61 +554,6 @@ _SHORT_QUESTION, _LONGEST_QUESTION = 4, 160
 """A question of fewer words is kept with the sentence before it; none is kept with more characters."""
 _STANDS_ALONE = 4
 """Words from which a remark is understood without what the assistant has just said."""
-_ASKS_WHAT = late(
-    r"\b(?:which|what|when|where|who|whom|whose|how|or|vs|welche\w*|was|wann|wo|wer|wie|wieviele?|oder|quel\w*"
-    r"|quoi|quand|où|qui|combien|comment|ou|qué|cuál\w*|cuándo|dónde|quién\w*|cuánt\w*|cómo|o|qual|quais"
-    r"|quando|onde|quem|quant\w*|como|quale|quali|dove|chi|come)\b"
-    r"|(?:^|[.!?] )(?:and|und|et|y) (?:the|your|der|die|das|l[ae]|el) "
-    r"|何|どの|どこ|どれ|いつ|いくつ|いくら|誰",
-    re.IGNORECASE,
-)
-_ASKS_NOTHING = late(
-    r"(?:^|[.!)] |\bor )(?:do you )?(?:want to|ready)\b"
-    r"|\b(?:want me to|would you like|(?:shall|should|may|can) i|what(?:'s| is| now| else)?(?: next)?\?"
-    r"|anything|what do you think|(?:continue|now) or|or not\?|how do(?:es)? (?:it|th\w+) (?:look|sound|feel)"
-    r"|(?:soll|darf|kann) ich|sonst noch|möchtest|(?:dois|puis)-je|tu veux que|autre chose|algo más|ayudarte"
-    r"|(?:which(?: \w+)?|what) do you mean|(?:welche\w*|was)(?: \w+)? meinst du"
-    r"|quieres que|mais alguma|quer que|altro\b|vuoi che)|手伝",
-    re.IGNORECASE,
-)
-"""A question for a permission, for an opinion of the moment, or for whatever comes to mind."""
-_MAY_I = r"(?:(?:shall|should|may|can) i|(?:soll|darf|kann) ich|(?:dois|puis)-je)"
-_OF_THE_MOMENT = late(
-    r"\b(?:commit|push|continue|proceed|run|start|stop|begin|wait|show|open|try|look|check|read|fix|rebase|merge"
-    r"|search|translate|implement|remind|put|next|now|first|later|work on|i do|(?:tun|machen|anfangen|warten"
-    r"|zeigen|öffnen)\W*$|jetzt|zuerst|maintenant|attendre|montrer|ouvrir)\b",
-    re.IGNORECASE,
-)
-"""A question about what to do now."""
-_PROPOSES_TO = late(
-    r"\b(?:should|would|could|sollten?|würden?|könnten?|devrai\w*|debería\w*)\b", re.IGNORECASE
-)
-_ASKS_FOR_CHOICE = late(
-    r"(?:\b(?:which|what|where|when|who|how (?:many|much|often|long)|welche\w*|was|wo|wann|wie (?:viele?|oft)"
-    rf"|quel\w*|où|quand|combien)\b[^.?!]*\b{_MAY_I}\b"
-    rf"|\b{_MAY_I}\b(?:[^.?!]|[.](?=\w))* (?:or|oder|ou) (?!not|nicht))[^?]*\?$",
-    re.IGNORECASE,
-)
-"""A question for one of several things: more than a permission."""
-_ANSWERS_NOTHING = late(
-    r"[?？]|```|\b(?:idk|dunno|no idea|(?:not |un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
-    r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
-    r"|how (?:do|does|many|much|to|about|long|can)|why|egal|keine ahnung|weiß nicht|was ist"
-    r"|wie (?:geht|viele?)|aucune idée|(?:sais|sait) pas|ni idea|no sé|não sei|sei lá|boh|non so"
-    r"|does(?:n['’]?t| not) matter|do(?:n['’]?t| not) care|(?:you|u) pick|up to you|(?:look|google) it"
-    r"|read the docs)\b|^\W*(?:wait|hold on|stop|skip(?: (?:it|that))?|later|next|continue|go on|any|either"
-    r"|same|(?:same )?(?:see|as|like) (?:above|before)|(?:i )?(?:already )?told you(?: already)?|idc|wtf|n/?a"
-    r"|(?:option )?[a-e]|wherever|(?:the )?(?:first|second|third|last|other|former|latter)(?: \w+)?"
-    r"|warte|später|weiter|attends|plus tard|espera|luego|待って|後で)\W*$|\bTraceback \("
-    r"|^\W*\w*(?:Error|Exception):"
-    r"|^\W*(?:(?:please|just|ok|now|then)[, ]+)*(?:run|commit|push|show|figure|open|look|check|read|move)\b",
-    re.IGNORECASE,
-)
-_MERE_ASSENT = late(
-    rf"\W*(?:(?:{ASSENTS}|{DENIALS}|thx|thanks?|ty|you|hm+|done|pls|please|lol|haha|merci|doch|danke|si|gracias"
-    r"|obrigad[oa]|grazie)\b\W*)*",
-    re.IGNORECASE,
-)
 
 
 def _question_in(said: Sequence[Sentence]) -> str:
@@ -659,7 +571,7 @@ def _question_in(said: Sequence[Sentence]) -> str:
     if before and short and (before.text.endswith(_ASKS) or not before.is_item):
         text = f"{before.text} {text}"
     text += "?" if asked and not text.endswith(_ASKS) else ""
-    least = 2 if asked and _ASKS_WHAT.search(text) else _SHORT_QUESTION - 1
+    least = 2 if asked and has_phrase("asks what", text) else _SHORT_QUESTION - 1
     return text if len(text) <= _LONGEST_QUESTION and _length(text) >= least else ""
 
 
@@ -668,7 +580,7 @@ _IT = late(r"\b(?:it|them|those|dafür|damit|darin|daran)\b", re.IGNORECASE)
 
 def _asks(text: str) -> bool:
     """Whether a sentence is a question, if need be without its mark."""
-    return text.endswith(_ASKS) or _replies_by("asks", text)
+    return text.endswith(_ASKS) or opens_as("asks", text)
 
 
 def _length(text: str) -> int:
@@ -677,39 +589,41 @@ def _length(text: str) -> int:
 
 
 def _asks_what(question: str) -> bool:
-    return _is_question(question) and bool(_ASKS_WHAT.search(question))
+    return _is_question(question) and has_phrase("asks what", question)
 
 
 def _is_open(question: str) -> bool:
     """Whether a value or a choice answers a question, as it does not answer "shall I begin?"."""
-    named = _has_value(question) or _replies_by("chooses", question)
+    named = _has_value(question) or opens_as("chooses", question)
     return bool(named or _asks_what(question) or _length(question) < 3)
 
 
 def _is_question(text: str) -> bool:
     """Whether a text asks for more than a permission, or than whatever comes to mind."""
-    if _ASKS_NOTHING.search(text) and (not _ASKS_FOR_CHOICE.search(text) or _OF_THE_MOMENT.search(text)):
+    if has_phrase("asks nothing", text) and (
+        not has_phrase("asks for a choice", text) or has_phrase("of the moment", text)
+    ):
         return False
     return text.endswith(_ASKS)
 
 
 def _answer_score(question: str, text: str) -> Score | None:
     """The score of a person's turn, if it is a short answer or a short remark with a number."""
-    words, rest = _length(text), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
-    says = any(map(str.isalnum, rest)) and not _ANSWERS_NOTHING.search(text) and not only_secrets(text)
-    back = _replies_by("takes back", text) or _replies_by("denies", text)
-    back = back and not _replies_by("outdates", text)
+    words, rest = _length(text), text[phrases()["mere assent"].match(text).end() :]  # type: ignore[union-attr]
+    says = any(map(str.isalnum, rest)) and not has_phrase("answers nothing", text) and not only_secrets(text)
+    back = opens_as("takes back", text) or opens_as("denies", text)
+    back = back and not opens_as("outdates", text)
     if not question or words > _LONGEST_ANSWER or not says or back:
         return None
     if redaction.tells_secret(text) or _is_pasted(text):
         return None
     if _asks_what(question):
         return ANSWER
-    proposes = question.endswith(_ASKS) or _PROPOSES_TO.search(question)
-    if proposes and _replies_by("limits", text) and not _OF_THE_MOMENT.search(question):
+    proposes = question.endswith(_ASKS) or has_phrase("proposes to", question)
+    if proposes and opens_as("limits", text) and not has_phrase("of the moment", question):
         return LIMIT
-    if _is_question(question) and _replies_by("names another", text) and _has_unknown(text):
-        return None if _OF_THE_MOMENT.search(question) else ANSWER
+    if _is_question(question) and opens_as("names another", text) and _has_unknown(text):
+        return None if has_phrase("of the moment", question) else ANSWER
     asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
     with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
@@ -743,7 +657,7 @@ def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None, leans:
     sentence = Sentence(without_markup(quote), quote, 0)
     candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
     alone = not leans and not _is_question(question)
-    if alone and (len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE or _replies_by("tells", quote)):
+    if alone and (len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE or opens_as("tells", quote)):
         return candidate
     return replace(candidate, text=f"{question} – {candidate.text}")
 
@@ -764,38 +678,9 @@ _LOW_THRESHOLD = 0.25
 """The probability from which a sentence is kept that refers to the one before, which is kept."""
 _SHORT_ITEM, _LONG_LEAD = 4, 10
 """In words: shorter items are joined with the rest of their list; a longer lead does not introduce it."""
-_REFERS = late(
-    r"(?:it|its|it's|this|that|that's|these|those|they|them|their|he|she|his|her|both|so|but|because|otherwise"
-    r"|then|er|sie|ihre?|seine?|ils?(?! (?:faut|y a))|elles?|leurs?"
-    r"|therefore|hence|everything else|(?:all )?the (?:rest|others?)|alles andere|der rest|die anderen|"
-    r"which|unless|until|except|however|instead)\b",
-    re.IGNORECASE,
-)
 _NAMES_SEVERAL = late(r"\b(?:are|were|and)\b")
 _ABOUT_THEM = late(r"(?:[\w’']+ ){1,4}them\b")
 """A sentence about things that the one before has named, if that speaks of several."""
-_VOTES = late(
-    r".*\b(?:voted|objected|dissented|enthielt|enthalten|[Aa]bst(?:ain|en|ien|uv)\w*|vot[éó])\b"
-    r"|(?!Par )(?:\d+|[A-ZÀ-Þ]\w+)(?: (?:is|are|was|were|war|waren|est|sont))?"
-    r" (?:against|in favou?r|dagegen|dafür|contre|en contra|a favor)\W*$"
-)
-"""Such words of a few are about what the sentence before says: "Ben voted against", "3 dagegen"."""
-_EMPTY_LEAD = late(
-    r"\b(?:here(?:'s| is| are)|let me|i(?:'ve|'ll| have| need| see)?|we(?:'ve| have| now|'ll)?|you"
-    r"|want me|now|done"
-    r"|summary|changes|notes?|overview|fix|the following|steps?|approach|key|question|ich|je"
-    r"|voici|hier)\b",
-    re.IGNORECASE,
-)
-"""A lead with such words says nothing about the items of its list."""
-_REJECTING_LEAD = late(
-    r"\b(?:reject|declin|discard|avoid|forb[ia]d|never|not\b|no longer|against|instead of"
-    r"|(?:turned|voted) down"
-    r"|ruled out|gave up|drop(?:ped)?\b|don['’]t|won['’]t|verworfen|abgelehnt|nicht\b|gegen\b|rejet|pas\b"
-    r"|contre\b|rechaz|descart|en contra|no (?:usar|queremos|vamos)|scart|rifiut)",
-    re.IGNORECASE,
-)
-"""A lead that turns down the items of its list: they never stand without it."""
 _VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
 _VALUE_WORD = late(r"[^\W\d_]{3,}")
 _NUMBERED = late(
@@ -806,13 +691,6 @@ _NUMBERED = late(
 """A noun with its number, and a verb: "room 12 costs"."""
 _CHANGE_WORDS = terms("back set planned make lets again")
 """Words about a change of a value that do not say what the value is of."""
-_HASHTAG = late(
-    r"\b(?:post\w*|ask\w*|ping\w*|join\w*|announc\w*|report\w*|alerts?|pages?|goe?s?|cc|only in|nur in|slack"
-    r"|channel|kanal|issue|see|siehe|schreib\w*|frag\w*|meld\w*)\b[^#.;]{0,40} #[\w/-]+"
-    r"|(?<![\w&/])#([A-Za-z][\w/-]*)",
-    re.IGNORECASE,
-)
-"""A tag; none behind a word that makes it a channel or the like."""
 
 
 def extract(turns: Iterable[Turn], *, likely: float | None = None) -> list[Candidate]:
@@ -874,11 +752,11 @@ class Extraction:
         if turn.role == "tool":
             return
         if turn.role == "person":
-            another = _replies_by("rechooses", turn.text) or _replies_by("picks another", turn.text)
-            if _replies_by("takes back", turn.text) and not another:
+            another = opens_as("rechooses", turn.text) or opens_as("picks another", turn.text)
+            if opens_as("takes back", turn.text) and not another:
                 self._drop(range(self._person_turn, self._person_turn + 1))
             since = range(self._person_turn + 1, self._turns)
-            if _replies_by("denies", turn.text):
+            if opens_as("denies", turn.text):
                 self._drop(since)
             self._drop_guess("refutes", turn.text, since, "assistant")
             self._drop_guess("concedes", turn.text, range(self._turns))
@@ -886,7 +764,7 @@ class Extraction:
                 self._last_said = ""
             self._person_turn = self._turns
             self._score_turn(
-                self._turns, turn, Context(person=True, denies=_replies_by("says wrong", turn.text))
+                self._turns, turn, Context(person=True, denies=opens_as("says wrong", turn.text))
             )
             if corrected in self._candidates:
                 self._join_correction(corrected, turn)
@@ -921,7 +799,7 @@ class Extraction:
             self._value = next((text for text in values if len(text) <= _LONGEST_QUESTION), self._question)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
-        if not context.person and _replies_by("admits", turn.text):
+        if not context.person and opens_as("admits", turn.text):
             self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
         if not context.person:
             asked = range(self._person_turn, self._person_turn + 1)
@@ -931,7 +809,7 @@ class Extraction:
         if context.person:
             said = self._reply(number, turn, said, context, typed=bool(typed))
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
-            if context.refused and any(_SUGGESTS.search(one.text) for one in passage[0]):
+            if context.refused and any(has_phrase("suggests", one.text) for one in passage[0]):
                 continue
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
 
@@ -943,8 +821,8 @@ class Extraction:
         before, self._last_said = self._last_said, _question_in(said)
         answer, rules = _without_rules(turn, said)
         first = next((n for n, one in enumerate(said) if _length(one.text) > 1), 0)
-        leans = bool(said) and _replies_by("points back", said[first].text)
-        about = self._value if leans and _replies_by("outdates", turn.text) else self._question
+        leans = bool(said) and opens_as("points back", said[first].text)
+        about = self._value if leans and opens_as("outdates", turn.text) else self._question
         if not typed and (least := _answer_score(about, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
@@ -952,7 +830,7 @@ class Extraction:
             self._insert(kept, (number, 0))
             self._last_said = kept.text
             return rules
-        amends = _has_value(before) and _has_value(turn.text) and _replies_by("corrects", turn.text)
+        amends = _has_value(before) and _has_value(turn.text) and opens_as("corrects", turn.text)
         lines = (before,) if amends else (about, before) if leans else ()
         line = next((one for one in lines if 0 < len(one) <= _LONGEST_QUESTION and not _passes(one)), "")
         if not line or not said or self._given_threshold:
@@ -988,14 +866,14 @@ class Extraction:
     def _drop_guess(self, how: str, text: str, turns: range, who: str = "person") -> bool:
         """Drop what a speaker in these turns took for the cause, if the text denies just that. Whether it
         does."""
-        denied = None if text.endswith(_ASKS) else _replies()[how].match(text)
+        denied = None if text.endswith(_ASKS) else phrases()[how].match(text)
         about = terms(denied["what"] if denied else "")
         guesses = [
             key
             for key, found in self._candidates.items()
             if found.order[0] in turns
             and (found.candidate.who, found.candidate.kind) == (who, "world")
-            and (blamed := _replies()["blames"].match(found.candidate.text))
+            and (blamed := phrases()["blames"].match(found.candidate.text))
             and about
             and about <= terms(blamed["cause"])
         ]
@@ -1010,12 +888,12 @@ class Extraction:
         if text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
             return 0
         sorts = ("corrects", "slips", "judges", "picks another", "rechooses", "outdates")
-        ways = {how for how in sorts if _replies_by(how, text)}
+        ways = {how for how in sorts if opens_as(how, text)}
         if self._open:  # it answers the question
-            slip = "slips" in ways and not _replies_by("meant", text)
+            slip = "slips" in ways and not opens_as("meant", text)
             ways -= {"slips", "picks another", "corrects" if slip else ""}
-        which = _replies_by("asks which", self._question)
-        overrules = None if self._question.endswith(_ASKS) else _replies()["overrules"].match(text)
+        which = opens_as("asks which", self._question)
+        overrules = None if self._question.endswith(_ASKS) else phrases()["overrules"].match(text)
         if not (ways or which or overrules):
             return 0
         said, corrects = terms(text), bool(ways & {"corrects", "slips"})
@@ -1034,7 +912,7 @@ class Extraction:
                 near = False  # it is what the agent has said that is outdated
             values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
             confirmed = not asked.isdisjoint(found.terms)
-            picks = confirmed or (not told and _replies_by("chooses", found.candidate.text))
+            picks = confirmed or (not told and opens_as("chooses", found.candidate.text))
             another = "rechooses" in ways or values or ("picks another" in ways and picks)
             another = another or (which and (confirmed or _length(self._question) < 4))
             if near and (another or (corrects and shared) or (named and named <= found.terms)):
@@ -1170,8 +1048,8 @@ def _is_short_item(sentence: Sentence) -> bool:
 def _useful_lead(sentence: Sentence) -> str:
     """The lead of a list item, if it says what the items are; else ''."""
     last = (plain_sentences(sentence.lead if sentence.is_item else "") or [""])[-1]
-    fits = 0 < len(last.split()) <= _LONG_LEAD and not _EMPTY_LEAD.search(last)
-    if last and _REJECTING_LEAD.search(last):
+    fits = 0 < len(last.split()) <= _LONG_LEAD and not has_phrase("empty lead", last)
+    if last and has_phrase("rejecting lead", last):
         return last  # without it the items say the opposite
     return last if fits and not _passes(last) else ""
 
@@ -1188,7 +1066,7 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
     scores = [score(sentence, context) if sentence.quote else NO_SCORE for sentence in said]
     for n, one in enumerate(said) if context.person else ():
         above = said[n - 1] if n and said[n - 1].block == one.block else None
-        if (above and _corrects_value(above, one)) or _replies_by("gives the right value", one.text):
+        if (above and _corrects_value(above, one)) or opens_as("gives the right value", one.text):
             scores[n] = max(CORRECTION, scores[n], key=lambda found: found.value)
     at = free = 0
     while at < len(said):
@@ -1201,9 +1079,9 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             and _belongs_to(said[start - 1], said[start], scores[start - 1])
         ):
             start -= 1
-        corrects = _replies_by("amends", said[start].text)
+        corrects = opens_as("amends", said[start].text)
         refers = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
-        leans = refers or _replies_by("points back", said[start].text)
+        leans = refers or opens_as("points back", said[start].text)
         before = start - 1
         about_them = before >= free and _ABOUT_THEM.match(said[start].text)
         speaks_on = before >= free and _speaks_on(said[before], said[start])
@@ -1228,11 +1106,11 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
 
 def _corrects_value(one: Sentence, other: Sentence) -> bool:
     """Whether a sentence gives another value than the one before, or in a few words what it should say."""
-    if not _replies_by("amends", other.text) or not _introduces_next(one):
+    if not opens_as("amends", other.text) or not _introduces_next(one):
         return False
     request = worth_cues()["request"].pattern.match(one.text.lower())
     both = _has_value(one.text) and _has_value(other.text)
-    return both or (_replies_by("picks another", other.text) and not request)
+    return both or (opens_as("picks another", other.text) and not request)
 
 
 def _ends_in_rule(text: str) -> bool:
@@ -1243,7 +1121,7 @@ def _ends_in_rule(text: str) -> bool:
 
 def _speaks_on(one: Sentence, other: Sentence) -> bool:
     """Whether a sentence is a mere quotation of somebody who speaks in the one before."""
-    says = _replies()["somebody says"]
+    says = phrases()["somebody says"]
     return other.text[0] in _QUOTE_MARKS and bool(says.search(one.text)) and not says.search(other.text)
 
 
@@ -1264,11 +1142,11 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
         if _speaks_on(one, other):
             return True
         words = _length(other.text)
-        if (_VOTES.match(other.text) and words < 4) or (words < 3 and _has_value(other.text)):
+        if (opens_as("votes", other.text) and words < 4) or (words < 3 and _has_value(other.text)):
             return True
-        if any(_replies_by(how, other.text) for how in ("amends", "gives the right value")):
+        if any(opens_as(how, other.text) for how in ("amends", "gives the right value")):
             return True
-        refers = _REFERS.match(other.text) or _replies_by("points back", other.text)
+        refers = opens_as("refers", other.text) or opens_as("points back", other.text)
         return bool(refers) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
         return False
@@ -1291,7 +1169,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         who="person" if context.person else "assistant",
         when=_when([said.text for said in sentences], text, at.date()) if at else None,
         entities=names(text),
-        tags=tuple(dict.fromkeys(filter(None, _HASHTAG.findall(text)))),
+        tags=tuple(dict.fromkeys(filter(None, phrases()["hashtag"].findall(text)))),
         quote=quote,
         turn=turn.id,
         at=turn.at,
@@ -1302,7 +1180,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
 
 def _when(said: Sequence[str], text: str, day: date | None) -> str | None:
     """When the event of a text is, from the last of its sentences that corrects another, if any does."""
-    amended = (one for one in reversed(said) if _replies_by("amends", one))
+    amended = (one for one in reversed(said) if opens_as("amends", one))
     return extract_by_model.when_in_text(next(filter(_has_value, amended), text), day)
 
 
@@ -1327,33 +1205,6 @@ def _merge(earlier: Candidate, later: Candidate) -> Candidate:
     return replace(kept, score=kept.score + again, seen=tuple(seen))
 
 
-@cache
-def _replies() -> Mapping[str, re.Pattern[str]]:
-    """The patterns of `data/replies.txt`."""
-    return {
-        name: late(pattern, re.IGNORECASE)
-        for name, pattern in table("replies.txt", denials=DENIALS, weekday=_WEEKDAY)
-    }
-
-
-def _replies_by(how: str, text: str) -> bool:
-    """Whether a text begins as one that `refuses`, `denies` or another row of `data/replies.txt`."""
-    return _replies()[how].match(text.strip()) is not None
-
-
-_SUGGESTS = late(
-    r"\b(?:i(?:['’]d| would)? (?:suggest|propose|recommend)|we (?:should|could)|let['’]s|(?:how|what) about"
-    r"|my (?:suggestion|proposal)|ich (?:schlage|würde|empfehle)|wir (?:sollten|könnten)"
-    r"|je (?:propose|suggère|recommande)|on (?:devrait|pourrait)|propongo|sugiero|recomiendo|podríamos"
-    r"|deberíamos)\b",
-    re.IGNORECASE,
-)
-_PROPOSES = late(
-    r"(?:want me to|should i|shall i|would you like|do you want|what do you think|your take)[^?\n]*\?\s*$",
-    re.IGNORECASE,
-)
-
-
 def _assistant_context(turn: Turn, following: Turn | None) -> Context:
     """The context of an assistant's turn, seen from the turn after it."""
     closing = following is None or following.role != "tool" or turn.summary
@@ -1362,9 +1213,9 @@ def _assistant_context(turn: Turn, following: Turn | None) -> Context:
         person=False,
         closing=closing,
         final=following is None,
-        proposal=closing and bool(_PROPOSES.search(turn.text[-300:])),
-        refused=_replies_by("refuses", answer),
-        confirmed=_replies_by("confirms", answer),
+        proposal=closing and has_phrase("asks permission", turn.text[-300:]),
+        refused=opens_as("refuses", answer),
+        confirmed=opens_as("confirms", answer),
     )
 
 
@@ -1378,25 +1229,6 @@ TEXT_THRESHOLD, FEW_FACTS, SHORT_TEXT = 0.4, 12, 3
 found, sentences with a name or a number are added up to so many."""
 _FEWEST_WORDS = 4
 """The least words of a sentence or list item that is kept."""
-_ATTENDANCE = late(
-    r"(?:present|absent|attend\w+|in attendance|apologies|excused|participants?|anwesend\w*|abwesend\w*"
-    r"|entschuldigt|teilnehm\w+|présent\w*|excusés?|presentes|ausentes|asistentes)\b[^:]{0,20}: ",
-    re.IGNORECASE,
-)
-"""What comes before the names of those who were at a meeting, or were not."""
-_TASK = late(
-    r"([A-ZÀ-Þ][\w'’-]+)(?: (?:and|und|et|y) [A-ZÀ-Þ]\w+)? (?:will|shall|is to|has to|to|übernimmt|klärt|soll"
-    r"|wird|kümmer\w+ sich|se charge\w*|doit|va|se encarga\w*|debe)\b"
-)
-"""What a person of this name is to do."""
-_CHATTER = late(
-    r"\b(?:believe|(?:do|did) you mean|meinst du|veux dire|quieres decir)\b.*\? –"
-    r"|– .*\b(?:happy \w+day|congrat\w*|no (?:clue|comment)|kein(?:en)? plan|glückwunsch|alles gute"
-    r"|anniversaire|cumpleaños)\b|– (?:hi|hey|hello|hallo|moin|good (?:morning|evening)|salut|coucou"
-    r"|bonjour|hola)\b",
-    re.IGNORECASE,
-)
-"""Where a question in a chat asks nothing, or what follows it ("Where? – hi all") does not answer it."""
 _CONTENTS = late(r"(?:[^:;]*: )?(?:\[[^\]]*\]\(#[^)]*\)[\W\d]*){2,}")
 """A table of contents: links to headings."""
 _ROW = late(r"\s*\|(.*)\|\s*$")
@@ -1440,13 +1272,11 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
 
 def _without_tales(text: str) -> str:
     """A text without what the creatures or people of a tale say of themselves."""
-    anybody = _replies()["somebody says"]
-    if len(_replies()["creature says"].findall(text)) < 2:
+    anybody = phrases()["somebody says"]
+    if len(phrases()["creature says"].findall(text)) < 2:
         return text
     for one in sentences(text):
-        if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and _replies_by(
-            "of oneself", one.quote
-        ):
+        if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and opens_as("of oneself", one.quote):
             text = re.sub(r"\s+".join(map(re.escape, one.quote.split())) + "[ \t]*", "", text)
     return text
 
@@ -1503,7 +1333,7 @@ def _list_facts(part: TextPart) -> Iterator[Fact]:
 def _attendance(part: TextPart) -> Iterator[Fact]:
     """Who was at a meeting and who was not, as one statement with the title or heading above it."""
     title = ""
-    for present, run in groupby(sentences(part.text), key=lambda one: bool(_ATTENDANCE.match(one.text))):
+    for present, run in groupby(sentences(part.text), key=lambda one: opens_as("attendance", one.text)):
         said = list(run)
         if present:
             text = "; ".join(one.text.rstrip(".;") for one in said)
@@ -1516,16 +1346,6 @@ def _attendance(part: TextPart) -> Iterator[Fact]:
 
 
 _ANY_DAY = date(2001, 2, 3)
-_ON_DAY = late(
-    r"^(?:(?:am|le|el|il|den|on) )?"
-    r"(?:(?:mo|di|mi|do|fr|s[ao]|lun|mar|mer|jeu|ven|sam|dim|jue|vie|dom)\.?,? (?=\d))?",
-    re.IGNORECASE,
-)
-_OF_PERSON = late(
-    r"(?:vor|nach|(?:first|last|full) )?name|patient(?:in)?|(?:pré)?nom|nombre|(?:cog)?nome|paziente",
-    re.IGNORECASE,
-)
-"""Labels of the name of the person whom a form is about."""
 _SECOND = late(r"\b\d\d:\d\d:\d\d\b")
 """A time as the lines of a log have it."""
 _SETTING = late(r"^[ \t]*([a-z_][\w.-]*: \S+)$", re.MULTILINE)
@@ -1534,11 +1354,6 @@ _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
 _MOST_JOINED = 20
 """Most items of a list that are one statement."""
-_LISTS_ITEMS = late(
-    r":$|\b(?:\w*list[ea]?|zutaten|ingr[eé]dient\w*)(?: (?:for|für|pour|para|per|de|del?la) .{1,40})?$",
-    re.IGNORECASE,
-)
-"""The end of a line above a list."""
 _FEWEST_ENTRIES = {"dated": 2, "contact": 2, "field": 3, "item": 1, "line": 1}
 """The fewest lines of each kind that make a list."""
 
@@ -1578,7 +1393,7 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
     for field in fields:
         yield f"{owner} –" if owner else title
         label, _, value = field.partition(":")
-        if _OF_PERSON.fullmatch(label.strip()) and value.strip()[:1].isupper():
+        if phrases()["name label"].fullmatch(label.strip()) and value.strip()[:1].isupper():
             owner = f"{owner} {value.strip()}".strip()
 
 
@@ -1627,9 +1442,9 @@ def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
         text = one_line(block.text)
         short = len(text.split()) <= _LONGEST_ENTRY and not _SECOND.search(text)
         short = short and (bool(block.marker) or not re.search("[.!?:]$", text))
-        is_field = not block.marker and _FIELD.match(text) and not _ATTENDANCE.match(text)
+        is_field = not block.marker and _FIELD.match(text) and not opens_as("attendance", text)
         is_field = is_field and len(list(spans(text))) == 1
-        lists = kind == "line" or _LISTS_ITEMS.search(above)
+        lists = kind == "line" or has_phrase("above a list", above)
         is_contact = short and _CONTACT.match(text)
         if short and _dated(text, foreign):
             kind = "dated"
@@ -1663,7 +1478,7 @@ def _with_days_apart(block: _Block, foreign: bool) -> Iterator[_Block]:
 
 def _dated(line: str, foreign: bool) -> str:
     """A line that begins with a day, in words from which that can be read; '' for another."""
-    line = _ON_DAY.sub("", line)
+    line = phrases()["on day"].sub("", line)
     line = extract_by_model.with_dots(line).removeprefix("am ") if foreign else line
     start = " ".join(line.split()[:4])
     word = _NEXT_WORD.match(start)
@@ -1686,7 +1501,7 @@ def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
             continue
         if asking.at and part.at and part.at < asking.at:
             continue  # a mail quotes the one that it answers
-        if not question.endswith(_ASKS) or _CHATTER.search(f"{question} – {quote}"):
+        if not question.endswith(_ASKS) or has_phrase("chatter", f"{question} – {quote}"):
             continue
         if not _answer_score(question, quote) and not _agrees(question, quote):
             continue
@@ -1699,13 +1514,13 @@ def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
 def _agrees(question: str, reply: str) -> bool:
     """Whether a reply says yes, and no more, to a question with a name or a number."""
     specific = _is_question(question) and (any(map(str.isdigit, question)) or names(question))
-    yes = re.match(rf"\W*(?:{ASSENTS})\b(?!.*\b(?:lol|haha)\b)", reply, re.IGNORECASE)
-    return bool(specific and yes and _MERE_ASSENT.fullmatch(reply))
+    mere = opens_as("agrees", reply) and phrases()["mere assent"].fullmatch(reply)
+    return bool(specific and mere)
 
 
 def _is_task(text: str, known: Collection[str]) -> bool:
     """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
-    found = _TASK.match(text)
+    found = phrases()["task"].match(text)
     if not found or any(found[1].casefold() in some for some in (ORDINARY, STOP_WORDS, all_stop_words())):
         return False
     return found[1] in known or not in_lexicon(found[1])
