@@ -1350,36 +1350,57 @@ _SECOND = late(r"\b\d\d:\d\d:\d\d\b")
 """A time as the lines of a log have it."""
 _SETTING = late(r"^[ \t]*([a-z_][\w.-]*: \S+)$", re.MULTILINE)
 """A line of a configuration."""
+_ENDS_OTHERWISE = late(r"(?<!\d)[.!?,;…]$|\b(?:19|20)\d\d$")
+"""The end of a line that is no title."""
+_FEWEST_ENTRIES = {"dated": 2, "contact": 2, "field": 3, "item": 1, "line": 1}
+"""The kinds of lists, and how many lines each needs: "3.12. Röntgen", "Dr. Weber 030 1234567", "Size: 42", an
+item with a marker, and a line below one that says that a list follows."""
+_JOINED_KINDS = "item", "line"
+"""The lines of these are one statement, those of the others one each."""
 _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
 _MOST_JOINED = 20
-"""Most items of a list that are one statement."""
-_FEWEST_ENTRIES = {"dated": 2, "contact": 2, "field": 3, "item": 1, "line": 1}
-"""The fewest lines of each kind that make a list."""
+"""Most lines that are one statement."""
 
 
 def _entries(part: TextPart) -> Iterator[Fact]:
-    """The lists of a text with their titles: those of days, contacts and fields line by line, short items as
-    one statement."""
+    """The facts of the lists of a text, with their titles."""
     foreign = is_foreign(part.text)
     for kind, title, lines in _lists(part.text, foreign):
-        quotes = [one_line(line.text) for line in lines]
-        texts = [without_markup(quote).rstrip(".;,") for quote in quotes]
+        if kind in _JOINED_KINDS:
+            yield from _joined_entries(part, kind, title, lines)
+        else:
+            yield from _single_entries(part, kind, title, lines, foreign)
+
+
+def _joined_entries(part: TextPart, kind: str, title: str, lines: Sequence[_Block]) -> Iterator[Fact]:
+    """Short lines below a title as one statement: "Zutaten: Mehl; Butter; 3 Eier"."""
+    for at in range(0, len(lines) if title else 0, _MOST_JOINED):
+        some = lines[at : at + _MOST_JOINED]
+        texts = [_entry_text(line) for line in some]
         lengths = [len(text.split()) for text in texts]
-        known = _inner_names(title)
-        if kind in ("item", "line"):
-            few = kind == "line" or min(lengths) < _FEWEST_WORDS
-            if title and few and max(lengths) <= _LONGEST_TITLE and not texts[-1].endswith("?"):
-                quote = " ".join(f"{line.marker} {quote}" for line, quote in zip(lines, quotes, strict=True))
-                quote = one_line(quote).removeprefix(lines[0].marker).strip()
-                text = "; ".join(texts)
-                yield _to_fact(part, f"{title} {text}", quote, f"{known} {text}", text)
-            continue
-        leads = _field_leads(title, texts) if kind == "field" else [title] * len(texts)
-        for lead, text, quote in zip(leads, texts, quotes, strict=True):
-            label, _, value = text.partition(":") if kind == "field" else ("", "", text)
-            named = f"{known} {_inner_names(label)} {'' if lead == title else f'with {lead}'} : {value}"
-            yield _to_fact(part, f"{lead} {text}".strip(), quote, named, _dated(text, foreign))
+        few = kind == "line" or min(lengths) < _FEWEST_WORDS
+        if few and max(lengths) <= _LONGEST_TITLE and not texts[-1].endswith("?"):
+            quote = one_line(" ".join(f"{line.marker} {line.text}" for line in some))
+            quote, text = quote.removeprefix(some[0].marker).strip(), "; ".join(texts)
+            yield _to_fact(part, f"{title} {text}", quote, f"{_inner_names(title)} {text}", text)
+
+
+def _single_entries(
+    part: TextPart, kind: str, title: str, lines: Sequence[_Block], foreign: bool
+) -> Iterator[Fact]:
+    """Each line of a list as a statement: "Termine: 3.12. Röntgen"."""
+    texts = [_entry_text(line) for line in lines]
+    leads = _field_leads(title, texts) if kind == "field" else [title] * len(texts)
+    for line, lead, text in zip(lines, leads, texts, strict=True):
+        label, _, value = text.partition(":") if kind == "field" else ("", "", text)
+        owner = "" if lead == title else f"with {lead}"
+        named = f"{_inner_names(title)} {_inner_names(label)} {owner} : {value}"
+        yield _to_fact(part, f"{lead} {text}".strip(), one_line(line.text), named, _dated(text, foreign))
+
+
+def _entry_text(line: _Block) -> str:
+    return without_markup(one_line(line.text)).rstrip(".;,")
 
 
 def _inner_names(title: str) -> str:
@@ -1398,33 +1419,53 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
 
 
 def _lists(text: str, foreign: bool) -> Iterator[tuple[str, str, Sequence[_Block]]]:
-    """The lists of a text: their kind, their title with a colon, '' for none, and their lines."""
-    found = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
-    kinds, at = list(_entry_kinds(found, foreign)), 0
-    labels = kinds.count("field") + sum(block.text.endswith(":") for block in found)
+    """The lists of a text: their kind, their title with a colon, '' for none, and their lines. A list ends
+    where a line of another kind or a heading follows."""
+    blocks = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
+    kinds = list(_entry_kinds(blocks, foreign))
+    labels = kinds.count("field") + sum(block.text.endswith(":") for block in blocks)
+    is_output = _is_output(text)
+    for (kind, _), run in groupby(range(len(blocks)), key=lambda n: (kinds[n], blocks[n].heading)):
+        first, *more = run
+        lines, above = blocks[first : first + 1 + len(more)], blocks[first - 1] if first else None
+        if kind == "contact" and not more and _FIELD.match(lines[0].text):
+            kind = "field"
+        if not kind or _are_outline(lines) or (is_output and kind in ("field", "line")):
+            continue
+        enough = len(lines) >= _FEWEST_ENTRIES[kind]
+        titled = enough and not kinds[first - 1]
+        if kind == "field":
+            enough = (labels >= _FEWEST_ENTRIES[kind] or _has_details(lines[0])) and _differ_in_label(lines)
+        if enough:
+            yield kind, _list_title(lines, above, titled), lines
+
+
+def _is_output(text: str) -> bool:
+    """Whether a text is a configuration, or what a server says."""
     settings = sum(not _FIELD.match(line) for line in _SETTING.findall(text))
-    headed = zip(kinds, (block.heading for block in found), strict=True)
-    for (kind, _), run in groupby(headed):
-        first, at = at, at + len(list(run))
-        lines, above = found[first:at], found[first - 1] if first else None
-        kind = "field" if kind == "contact" and len(lines) == 1 and _FIELD.match(lines[0].text) else kind
-        told = kind == "field" and re.search(r": .*[\d,].*[^.!?]$", lines[0].text)
-        count = max(labels, 3 * bool(told)) if kind == "field" else len(lines)
-        labeled = {line.text.partition(":")[0] for line in lines}
-        repeats = kind == "field" and len(labeled) < len(lines)
-        computed = kind in ("field", "line") and (settings > 1 or re.match(r".*\bHTTP/\d", text))
-        if repeats or computed or _are_outline(lines):
-            continue
-        if not kind or count < _FEWEST_ENTRIES[kind]:
-            continue
-        titled = above and not kinds[first - 1] and len(lines) >= _FEWEST_ENTRIES[kind]
-        title = one_line(above.text) if above and titled else ""
-        alone = above and above.apart and len(title.split()) <= _LONGEST_TITLE
-        if not title.endswith(":") and (not alone or re.search(r"(?<!\d)[.!?,;…]$|\b(?:19|20)\d\d$", title)):
-            title = lines[0].heading if not above or above.heading != lines[0].heading else ""
-        title = f"{without_markup(title).rstrip(' :')}:" if title else ""
-        step = len(lines) if kind == "field" else _MOST_JOINED
-        yield from ((kind, title, lines[n : n + step]) for n in range(0, len(lines), step))
+    return settings > 1 or bool(re.match(r".*\bHTTP/\d", text))
+
+
+def _has_details(field: _Block) -> bool:
+    """Whether a field alone says enough: it has a number or an enumeration, and is no sentence."""
+    return bool(re.search(r": .*[\d,].*[^.!?]$", field.text))
+
+
+def _differ_in_label(fields: Sequence[_Block]) -> bool:
+    """Whether the lines of a form have a label each; in a conversation a name comes again."""
+    return len({field.text.partition(":")[0] for field in fields}) == len(fields)
+
+
+def _list_title(lines: Sequence[_Block], above: _Block | None, titled: bool) -> str:
+    """The title of a list: the line `above`, if it can be one (`titled`) and ends in a colon or is short and
+    apart; else its heading, if nothing stands between them."""
+    title = one_line(above.text) if above and titled else ""
+    alone = (
+        above and above.apart and len(title.split()) <= _LONGEST_TITLE and not _ENDS_OTHERWISE.search(title)
+    )
+    if not title.endswith(":") and not alone:
+        title = "" if above and above.heading == lines[0].heading else lines[0].heading
+    return f"{without_markup(title).rstrip(' :')}:" if title else ""
 
 
 def _are_outline(lines: Sequence[_Block]) -> bool:
@@ -1435,26 +1476,23 @@ def _are_outline(lines: Sequence[_Block]) -> bool:
     return len(lines) == len(numbers) > 1 and all(steps)
 
 
-def _entry_kinds(found: Sequence[_Block], foreign: bool) -> Iterator[str]:
-    """The kind of list that each block is a line of, '' for none."""
+def _entry_kinds(blocks: Sequence[_Block], foreign: bool) -> Iterator[str]:
+    """The kind of list that each block is a line of, the first that holds; '' for none."""
     kind = above = ""
-    for block in found:
+    for block in blocks:
         text = one_line(block.text)
         short = len(text.split()) <= _LONGEST_ENTRY and not _SECOND.search(text)
         short = short and (bool(block.marker) or not re.search("[.!?:]$", text))
-        is_field = not block.marker and _FIELD.match(text) and not opens_as("attendance", text)
-        is_field = is_field and len(list(spans(text))) == 1
-        lists = kind == "line" or has_phrase("above a list", above)
         is_contact = short and _CONTACT.match(text)
-        if short and _dated(text, foreign):
-            kind = "dated"
-        elif is_field and (kind == "field" or not is_contact):
-            kind = "field"
-        elif is_contact or block.marker:
-            kind = "contact" if is_contact else "item"
-        else:
-            kind = "line" if short and lists and not block.apart else ""
-        above = text
+        is_field = not block.marker and _FIELD.match(text) and len(list(spans(text))) == 1
+        holding = {
+            "dated": short and _dated(text, foreign),
+            "field": is_field and (kind == "field" or not is_contact) and not opens_as("attendance", text),
+            "contact": is_contact,
+            "item": block.marker,
+            "line": short and not block.apart and (kind == "line" or has_phrase("above a list", above)),
+        }
+        kind, above = next((kind for kind, holds in holding.items() if holds), ""), text
         yield kind
 
 
