@@ -414,36 +414,39 @@ def score(sentence: Sentence, context: Context) -> Score:
     """The probability that a sentence is worth keeping in its context; `NO_SCORE` if it is no statement."""
     if only_secrets(sentence.text):
         return NO_SCORE
-    asks = opens_as("asks", sentence.text)
-    if context.person and not asks and standing_rule(sentence.text) and not sentence.text.endswith(":"):
-        return RULE_SCORE
-    if context.person and _introduces(sentence.text):
-        return INTRODUCTION
-    if not is_statement(sentence, context.person) or (
-        context.person and opens_as("rules out", sentence.text)
-    ):
+    if context.person and (told := _told_score(sentence)):
+        return told
+    if not is_statement(sentence, context.person):
         return NO_SCORE
-    if context.person and opens_as("tells", sentence.text):
-        return TOLD
-    if context.person and opens_as("settles", sentence.text) and _has_unknown(sentence.text):
-        return SETTLED
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
     guess = not context.confirmed and {"not settled", "reason"} <= found.keys()
     bare = {"claims a change", "under 8 words"} <= found.keys() and not _SPECIFIC.search(sentence.text)
     if not context.person and (guess or bare):
         return NO_SCORE
-    carrying = (
-        name for name, cue in worth_cues().items() if cue.group == WORTH_KEEPING and found.get(name, 0) > 0
-    )
-    carries = sorted(((found[name], name) for name in carrying), reverse=True)
     more = CONFIRMED * context.confirmed
     if context.person:
         more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
         weighs = "undecided" in found and not re.search(r"\d", sentence.text)
         more += UNDECIDED * weighs + CORRECTS_CLAIM * (context.denies and sentence.index == 1)
     value = 1 / (1 + exp(-sum(found.values()) - more))
-    return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
+    carrying = (name for name, cue in worth_cues().items() if cue.group == WORTH_KEEPING)
+    heaviest = sorted(((found[name], name) for name in carrying if found.get(name, 0) > 0), reverse=True)
+    return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in heaviest)) or ("statement",))
+
+
+def _told_score(sentence: Sentence) -> Score | None:
+    """The score of a person's sentence that is certain by its words alone."""
+    text = sentence.text
+    if standing_rule(text) and not text.endswith(":") and not opens_as("asks", text):
+        return RULE_SCORE
+    if _introduces(text):
+        return INTRODUCTION
+    if not is_statement(sentence, person=True) or opens_as("rules out", text):
+        return NO_SCORE
+    if opens_as("tells", text):
+        return TOLD
+    return SETTLED if opens_as("settles", text) and _has_unknown(text) else None
 
 
 def _introduces(text: str) -> bool:
@@ -512,30 +515,24 @@ def _without_speaker(sentence: Sentence) -> str:
 def is_statement(sentence: Sentence, person: bool) -> bool:
     """Whether a sentence is a statement: neither too short nor too long, not cut off, and no row of names,
     line of a log, question or pleasantry."""
-    text = sentence.text
-    said = _without_speaker(sentence)
-    if (
-        _LOG_LINE.match(text)
-        or phrases()["salutation"].fullmatch(text)
-        or (_asks(said) and not (person and has_phrase("tag", text)))
-    ):
+    text, said = sentence.text, _without_speaker(sentence)
+    if _LOG_LINE.match(text) or phrases()["salutation"].fullmatch(text) or opens_as("pleasantry", text):
         return False
-    if opens_as("pleasantry", text) or (opens_as("courtesy", said) and not _SPECIFIC.search(said)):
+    if _asks(said) and not (person and has_phrase("tag", text)):
         return False
-    words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
+    if opens_as("courtesy", said) and not _SPECIFIC.search(said):
+        return False
+    unspaced = _UNSPACED.search(text)
+    words: list[str] = _WORD.findall(text) if unspaced else text.split()
     told = opens_as("tells", text) or (opens_as("short appointment", text) and _has_value(text))
     least = 3 if person and told else 5 - person
     if not least <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
     if has_phrase("cut off", text) or not (person or sentence.is_complete or sentence.marker):
         return False
-    bare = _CODE_LIKE.sub(" ", text)
-    spoken = [
-        word
-        for word in (words if _UNSPACED.search(text) else bare.split())
-        if word.lstrip("\"'„“«(")[:1].isalpha()
-    ]
-    return len(spoken) >= min(4, least) and 2 * len(spoken) >= len(words)
+    plain = words if unspaced else _CODE_LIKE.sub(" ", text).split()
+    spoken = sum(word.lstrip("\"'„“«(")[:1].isalpha() for word in plain)
+    return spoken >= min(4, least) and 2 * spoken >= len(words)
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -718,6 +715,12 @@ class _PlacedCandidate:
     """The number of near-duplicates that were merged into it."""
 
 
+_CORRECTING = "corrects", "slips", "judges", "picks another", "rechooses", "outdates", "overrules"
+_OF_SAME_THING = "corrects", "slips"
+"""Phrases by which a person may correct what they said in an earlier turn; and those of them after which
+common terms are enough."""
+
+
 class Extraction:
     """Extracts the best statements of turns that are added one by one."""
 
@@ -881,44 +884,53 @@ class Extraction:
             self._pop(key)
         return bool(guesses)
 
-    def _find_corrected(self, text: str) -> int:
-        """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
-        turn before with a common term, or a value in both; or an earlier one with two common terms.
-        If the agent has asked something, a bare "no, …" answers that."""
+    def _ways_of_correcting(self, text: str) -> set[str]:
+        """The phrases by which a person's turn may correct what they said before. If the agent has asked
+        something, a bare value or "no, …" answers that."""
         if text.endswith(_ASKS) or _length(text) > _LONGEST_ANSWER:
-            return 0
-        sorts = ("corrects", "slips", "judges", "picks another", "rechooses", "outdates")
-        ways = {how for how in sorts if opens_as(how, text)}
-        if self._open:  # it answers the question
+            return set()
+        ways = {name for name in _CORRECTING if opens_as(name, text)}
+        if self._open:
             slip = "slips" in ways and not opens_as("meant", text)
             ways -= {"slips", "picks another", "corrects" if slip else ""}
-        which = opens_as("asks which", self._question)
-        overrules = None if self._question.endswith(_ASKS) else phrases()["overrules"].match(text)
-        if not (ways or which or overrules):
-            return 0
-        said, corrects = terms(text), bool(ways & {"corrects", "slips"})
-        rest = "" if corrects or not overrules else text[overrules.end() :]
+        if self._question.endswith(_ASKS) or not ways.isdisjoint(_OF_SAME_THING):
+            ways.discard("overrules")
+        return ways | {"asks which"} if opens_as("asks which", self._question) else ways
+
+    def _find_corrected(self, text: str) -> int:
+        """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
+        turn before for one of the reasons below, or an earlier one with two common terms."""
+        ways = self._ways_of_correcting(text)
+        overrules = phrases()["overrules"].match(text.strip()) if "overrules" in ways else None
+        rest = text.strip()[overrules.end() :] if overrules else ""
         first = re.split(r"[,.;:]", rest)[0]
-        named, brief = terms(first), _has_value(first) and _length(first) < 3
+        brief = _has_value(first) and _length(first) < 3
         gives_value = "judges" not in ways and (brief or _length(rest) <= _LONGEST_VALUE)
-        numbers = {*re.findall(r"\d+", self._value)} if "outdates" in ways else set()
-        asked = terms(self._question)
+        said, named, asked = terms(text), terms(first), terms(self._question)
+        corrects = not ways.isdisjoint(_OF_SAME_THING)
+        outdated = {*re.findall(r"\d+", self._value)} if "outdates" in ways else set()
         told = len(asked) > 1 and not self._question.endswith(_ASKS)  # the agent speaks of something else
-        for key, found in sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True):
+        newest = sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True)
+        for key, found in newest if ways else ():
             if found.candidate.who != "person":
                 continue
-            shared, near = len(said & found.terms), found.order[0] == self._person_turn
-            if numbers and numbers.isdisjoint(found.terms):
-                near = False  # it is what the agent has said that is outdated
-            values = _has_value(text) and _has_value(found.candidate.text) and (gives_value or shared)
-            confirmed = not asked.isdisjoint(found.terms)
-            picks = confirmed or (not told and opens_as("chooses", found.candidate.text))
-            another = "rechooses" in ways or values or ("picks another" in ways and picks)
-            another = another or (which and (confirmed or _length(self._question) < 4))
-            if near and (another or (corrects and shared) or (named and named <= found.terms)):
+            shared, confirmed = said & found.terms, not asked.isdisjoint(found.terms)
+            both_values = _has_value(text) and _has_value(found.candidate.text)
+            chosen = confirmed or (not told and opens_as("chooses", found.candidate.text))
+            reasons = (
+                "rechooses" in ways,
+                "picks another" in ways and chosen,
+                "asks which" in ways and (confirmed or _length(self._question) < 4),
+                both_values and (gives_value or shared),
+                corrects and shared,
+                named and named <= found.terms,
+            )
+            # What is outdated may be what the agent has said.
+            own = not outdated or not outdated.isdisjoint(found.terms)
+            if own and found.order[0] == self._person_turn and any(reasons):
                 return key
-            same = any(map(str.isdigit, "".join(said & found.terms)))
-            if corrects and shared > 1 and ("outdates" not in ways or same):
+            same_value = any(map(str.isdigit, "".join(shared)))
+            if corrects and len(shared) > 1 and (same_value or "outdates" not in ways):
                 return key
         return 0
 
@@ -1063,45 +1075,58 @@ def _passes(text: str) -> bool:
 def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iterator[_Passage]:
     """The sentences worth keeping, each with its neighbours that belong to it."""
     said = list(said)
+    scores = _scores(said, context)
+    at = free = 0
+    while at < len(said):
+        found, at = at, at + 1
+        start = _passage_start(said, scores, found, free) if scores[found].value >= likely else None
+        if start is None:
+            continue
+        at = _passage_end(said, scores, start, found + 1)
+        free = at
+        yield said[start:at], max(scores[start:at], key=lambda one: one.value)
+
+
+def _scores(said: Sequence[Sentence], context: Context) -> list[Score]:
+    """The scores of the sentences of a turn; a person's corrections are worth keeping."""
     scores = [score(sentence, context) if sentence.quote else NO_SCORE for sentence in said]
     for n, one in enumerate(said) if context.person else ():
         above = said[n - 1] if n and said[n - 1].block == one.block else None
         if (above and _corrects_value(above, one)) or opens_as("gives the right value", one.text):
             scores[n] = max(CORRECTION, scores[n], key=lambda found: found.value)
-    at = free = 0
-    while at < len(said):
-        start, at = at, at + 1
-        if scores[start].value < likely:
-            continue
-        while (
-            start > free
-            and said[start].marker
-            and _belongs_to(said[start - 1], said[start], scores[start - 1])
-        ):
-            start -= 1
-        corrects = opens_as("amends", said[start].text)
-        refers = worth_cues()[REFERS_BACK].pattern.match(said[start].text.lower())
-        leans = refers or opens_as("points back", said[start].text)
-        before = start - 1
-        about_them = before >= free and _ABOUT_THEM.match(said[start].text)
-        speaks_on = before >= free and _speaks_on(said[before], said[start])
-        if corrects or leans or speaks_on or (about_them and _NAMES_SEVERAL.search(said[before].text)):
-            if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
-                start = before
-            elif refers and not (
-                corrects or _SPECIFIC.search(said[start].text) or _ends_in_rule(said[start].text)
-            ):
-                continue  # without the sentence before it is not clear what it is about
-        while (
-            at < len(said)
-            and at - start < _PASSAGE_SENTENCES
-            and _belongs_to(said[at - 1], said[at], scores[at])
-            and sum(len(sentence.text) for sentence in said[start : at + 1]) <= _PASSAGE_LENGTH
-        ):
-            at += 1
-        free = at
-        heaviest = max(scores[start:at], key=lambda one: one.value)
-        yield said[start:at], heaviest
+    return scores
+
+
+def _passage_start(said: Sequence[Sentence], scores: Sequence[Score], start: int, free: int) -> int | None:
+    """Where the passage of a sentence begins: with the first of its steps, or the sentence before that it is
+    about. None if it is about one, and nothing says which. Sentences before `free` are in a passage."""
+    while start > free and said[start].marker:
+        if not _belongs_to(said[start - 1], said[start], scores[start - 1]):
+            break
+        start -= 1
+    one, before = said[start], said[start - 1] if start > free else None
+    corrects = opens_as("amends", one.text)
+    refers = worth_cues()[REFERS_BACK].pattern.match(one.text.lower())
+    leans = corrects or refers or opens_as("points back", one.text)
+    if before and not leans:
+        several = _ABOUT_THEM.match(one.text) and _NAMES_SEVERAL.search(before.text)
+        leans = bool(several) or _speaks_on(before, one)
+    if leans and before and before.block == one.block and _introduces_next(before):
+        return start - 1
+    alone = corrects or not refers or _SPECIFIC.search(one.text) or _ends_in_rule(one.text)
+    return start if alone else None
+
+
+def _passage_end(said: Sequence[Sentence], scores: Sequence[Score], start: int, at: int) -> int:
+    """Where the passage that begins at `start` ends, if the sentences before `at` are in it."""
+    while (
+        at < len(said)
+        and at - start < _PASSAGE_SENTENCES
+        and _belongs_to(said[at - 1], said[at], scores[at])
+        and sum(len(sentence.text) for sentence in said[start : at + 1]) <= _PASSAGE_LENGTH
+    ):
+        at += 1
+    return at
 
 
 def _corrects_value(one: Sentence, other: Sentence) -> bool:
