@@ -414,10 +414,9 @@ def score(sentence: Sentence, context: Context) -> Score:
     """The probability that a sentence is worth keeping in its context; `NO_SCORE` if it is no statement."""
     if only_secrets(sentence.text):
         return NO_SCORE
-    if context.person and (told := _told_score(sentence)):
-        return told
-    if not is_statement(sentence, context.person):
-        return NO_SCORE
+    told = _told_score(sentence) if context.person else None
+    if told or not (context.person or is_statement(sentence, person=False)):
+        return told or NO_SCORE
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
     guess = not context.confirmed and {"not settled", "reason"} <= found.keys()
@@ -436,7 +435,7 @@ def score(sentence: Sentence, context: Context) -> Score:
 
 
 def _told_score(sentence: Sentence) -> Score | None:
-    """The score of a person's sentence that is certain by its words alone."""
+    """The score of a person's sentence if its words alone decide: also `NO_SCORE`, if it is no statement."""
     text = sentence.text
     if standing_rule(text) and not text.endswith(":") and not opens_as("asks", text):
         return RULE_SCORE
@@ -622,7 +621,7 @@ def _answer_score(question: str, text: str) -> Score | None:
     if _is_question(question) and opens_as("names another", text) and _has_unknown(text):
         return None if has_phrase("of the moment", question) else ANSWER
     asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
-    with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
+    with_number = _has_digit(rest) and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
 
@@ -752,28 +751,29 @@ class Extraction:
         """Add a turn, in the order of the conversation."""
         self._turns += 1
         self._score_pending_turn(turn)
-        if turn.role == "tool":
-            return
         if turn.role == "person":
-            another = opens_as("rechooses", turn.text) or opens_as("picks another", turn.text)
-            if opens_as("takes back", turn.text) and not another:
-                self._drop(range(self._person_turn, self._person_turn + 1))
-            since = range(self._person_turn + 1, self._turns)
-            if opens_as("denies", turn.text):
-                self._drop(since)
-            self._drop_guess("refutes", turn.text, since, "assistant")
-            self._drop_guess("concedes", turn.text, range(self._turns))
-            if corrected := self._find_corrected(turn.text):
-                self._last_said = ""
-            self._person_turn = self._turns
-            self._score_turn(
-                self._turns, turn, Context(person=True, denies=opens_as("says wrong", turn.text))
-            )
-            if corrected in self._candidates:
-                self._join_correction(corrected, turn)
-            self._question, self._open = "", False
-        else:
+            self._add_person_turn(turn)
+        elif turn.role == "assistant":
             self._pending_turn = (self._turns, turn)
+
+    def _add_person_turn(self, turn: Turn) -> None:
+        """Drop what a person takes back or denies, and join what they correct with the correction."""
+        another = opens_as("rechooses", turn.text) or opens_as("picks another", turn.text)
+        if opens_as("takes back", turn.text) and not another:
+            self._drop(range(self._person_turn, self._person_turn + 1))
+        since = range(self._person_turn + 1, self._turns)
+        if opens_as("denies", turn.text):
+            self._drop(since)
+        self._drop_guess("refutes", turn.text, since, "assistant")
+        self._drop_guess("concedes", turn.text, range(self._turns))
+        if corrected := self._find_corrected(turn.text):
+            self._last_said = ""
+        self._person_turn = self._turns
+        context = Context(person=True, denies=opens_as("says wrong", turn.text))
+        self._score_turn(self._turns, turn, context)
+        if corrected in self._candidates:
+            self._join_correction(corrected, turn)
+        self._question, self._open = "", False
 
     def best(self) -> list[Candidate]:
         """The statements worth keeping, in the order in which they were said."""
@@ -794,27 +794,37 @@ class Extraction:
 
     def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
-        said, echo = sentences(typed[1] if typed else turn.text), grounding.words_only(turn.echo)
+        said = sentences(typed[1] if typed else turn.text)
         if not context.person:
-            self._question = _question_in(said)
-            self._open = any(_asks(one.text) and _is_open(one.text) for one in said[-3:])
-            values = (one.text for one in reversed(said) if _has_value(one.text))
-            self._value = next((text for text in values if len(text) <= _LONGEST_QUESTION), self._question)
+            self._note_question(said)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
+            echo = grounding.words_only(turn.echo)
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
-        if not context.person and opens_as("admits", turn.text):
-            self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
-        if not context.person:
-            asked = range(self._person_turn, self._person_turn + 1)
-            refuted = [one for one in said if self._drop_guess("refutes", one.text, asked)]
-            context = replace(context, confirmed=context.confirmed or bool(refuted))
         self._sentence_counts[turn.role] += len(said)
         if context.person:
             said = self._reply(number, turn, said, context, typed=bool(typed))
+        elif self._drop_disproved(turn, said):
+            context = replace(context, confirmed=True)
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             if context.refused and any(has_phrase("suggests", one.text) for one in passage[0]):
                 continue
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
+
+    def _note_question(self, said: Sequence[Sentence]) -> None:
+        """Note what an assistant's turn asks, and its last value."""
+        self._question = _question_in(said)
+        self._open = any(_asks(one.text) and _is_open(one.text) for one in said[-3:])
+        values = (one.text for one in reversed(said) if _has_value(one.text))
+        self._value = next((text for text in values if len(text) <= _LONGEST_QUESTION), self._question)
+
+    def _drop_disproved(self, turn: Turn, said: Iterable[Sentence]) -> bool:
+        """Drop what an assistant's turn takes back, and what the person took for the cause if the turn says
+        that it is not. Whether it says that."""
+        if opens_as("admits", turn.text):
+            self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
+        asked = range(self._person_turn, self._person_turn + 1)
+        refuted = [one for one in said if self._drop_guess("refutes", one.text, asked)]
+        return bool(refuted)
 
     def _reply(
         self, number: int, turn: Turn, said: list[Sentence], context: Context, *, typed: bool
@@ -929,7 +939,7 @@ class Extraction:
             own = not outdated or not outdated.isdisjoint(found.terms)
             if own and found.order[0] == self._person_turn and any(reasons):
                 return key
-            same_value = any(map(str.isdigit, "".join(shared)))
+            same_value = _has_digit("".join(shared))
             if corrects and len(shared) > 1 and (same_value or "outdates" not in ways):
                 return key
         return 0
@@ -938,7 +948,7 @@ class Extraction:
         """Replace a statement and what was found in the turn that corrects it by both as one."""
         earlier = self._pop(key)
         self._drop(range(self._turns, self._turns + 1))
-        old = frozenset(word for word in earlier.terms if any(map(str.isdigit, word)))
+        old = frozenset(word for word in earlier.terms if _has_digit(word))
         for other, found in [*self._candidates.items()]:  # what the agent made of the old value
             if found.candidate.who == "assistant" and found.order > earlier.order and old & found.terms:
                 self._pop(other)
@@ -982,7 +992,7 @@ class Extraction:
 def _differ_in_number_and_subject(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two statements differ in a number and in what it belongs to: staging on 8080, the preview on
     9090. Where only the number differs, the later one corrects the earlier."""
-    apart = [{any(map(str.isdigit, term)) for term in terms} for terms in (one - other, other - one)]
+    apart = [{_has_digit(term) for term in terms} for terms in (one - other, other - one)]
     return apart == [{True, False}] * 2
 
 
@@ -1014,14 +1024,18 @@ def _differ_in_typo(one: str, other: str) -> bool:
     return found is not None and found.how == "sure"
 
 
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
 def _has_value(text: str) -> bool:
     """Whether a text has a number, a day or a month."""
     forms = (form for word in _VALUE_WORD.findall(text) for form in (word, word.rstrip("s")))
-    return any(map(str.isdigit, text)) or any(map(foreign_dates.is_name, forms))
+    return _has_digit(text) or any(map(foreign_dates.is_name, forms))
 
 
 def _subject_terms(text: str) -> frozenset[str]:
-    if not any(map(str.isdigit, text)):
+    if not _has_digit(text):
         return frozenset()
     return frozenset(word for word in terms(CHANGED.sub(" ", text)) if not _VALUE.match(word)) - _CHANGE_WORDS
 
@@ -1032,7 +1046,12 @@ def _updates(earlier: _PlacedCandidate, said: frozenset[str], about: frozenset[s
     same = about == earlier.subject or (changes and len(about) >= 2 and earlier.subject < about)
     if not (earlier.subject and about and same):
         return False
-    return all(any(map(str.isdigit, "".join(some))) for some in (earlier.terms - said, said - earlier.terms))
+    return _differ_in_value(earlier.terms, said)
+
+
+def _differ_in_value(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether each of two statements has a number that the other lacks."""
+    return all(_has_digit("".join(some)) for some in (one - other, other - one))
 
 
 _Passage = tuple[Sequence[Sentence], Score]
@@ -1218,8 +1237,7 @@ def _candidate_kind(found: Score, context: Context) -> CandidateKind:
 def _merge(earlier: Candidate, later: Candidate) -> Candidate:
     """Two candidates merged: the text with the higher score, or the later one if they are equal; the other
     turn is recorded in `seen`."""
-    before, now = terms(earlier.text), terms(later.text)
-    if all(any(map(str.isdigit, "".join(some))) for some in (before - now, now - before)):
+    if _differ_in_value(terms(earlier.text), terms(later.text)):
         return replace(later, score=max(earlier.score, later.score), was=earlier.text)
     corrected = _differ_in_typo(earlier.text, later.text) or later.text.startswith(f"{earlier.text} – ")
     kept, other = (earlier, later) if earlier.score > later.score and not corrected else (later, earlier)
@@ -1265,12 +1283,19 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     one_part = TextPart("person", brief.at)
     if brief.mode == "chunks":
         text = chunk.text.strip()
-        return ExtractedChunk((replace(_tag(_to_fact(one_part, text, text), brief), entities=()),))
-    if brief.mode == "verbatim":
-        return ExtractedChunk(
-            tuple(_tag(_to_fact(one_part, each, each), brief) for each in pieces(chunk.text))
-        )
-    parts = list(text_parts(chunk.above + chunk.text, brief.at, chunk.form))
+        facts = [replace(_to_fact(one_part, text, text), entities=())]
+    elif brief.mode == "verbatim":
+        facts = [_to_fact(one_part, each, each) for each in pieces(chunk.text)]
+    else:
+        facts = _text_facts(chunk, list(text_parts(chunk.above + chunk.text, brief.at, chunk.form)))
+    return ExtractedChunk(
+        tuple(replace(fact, tags=tuple(dict.fromkeys((*brief.tags, *fact.tags)))) for fact in facts)
+    )
+
+
+def _text_facts(chunk: Chunk, parts: Sequence[TextPart]) -> list[Fact]:
+    """The facts of what people say in a chunk, in its order: its lists, what is worth keeping, answers, and
+    if these are few, whole sentences with a name or a number; or a short text as one statement."""
     whole = [one for one in parts if one.role == "person"]
     said = [replace(one, text=_without_tales(one.text)) for one in whole]
     heads = [one_line(one.head) for one in said if one.head in one.text]
@@ -1288,11 +1313,9 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     specific = list(_outside(covered, (fact for one in said for fact in _specific_facts(one, known))))
     tasks = [fact for fact in specific if _is_task(fact.text, known)]
     every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
-    found = sorted(
-        [*_outside(covered, _short_text(whole, every))] or every, key=lambda fact: _position(chunk.text, fact)
-    )
-    distinct = (_with_first_names(fact, known) for fact in _without_repetitions(found))
-    return ExtractedChunk(tuple(_tag(fact, brief) for fact in distinct))
+    found = [*_outside(covered, _short_text(whole, every))] or every
+    in_order = sorted(found, key=lambda fact: _position(chunk.text, fact))
+    return [_with_first_names(fact, known) for fact in _without_repetitions(in_order)]
 
 
 def _without_tales(text: str) -> str:
@@ -1549,7 +1572,7 @@ def _dated(line: str, foreign: bool) -> str:
         foreign_dates.is_name(word[1])
         or any(word[1].lower() in some for some in (ALL_MONTHS, SHORT_WEEKDAYS))
     )
-    if not (named or start[:1].isdigit()) or not any(map(str.isdigit, start)):
+    if not (named or start[:1].isdigit()) or not _has_digit(start):
         return ""
     leads = ("am ", "") if foreign else ("", "am ")
     ways = (lead for lead in leads if extract_by_model.when_in_text(lead + start, _ANY_DAY))
@@ -1576,7 +1599,7 @@ def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
 
 def _agrees(question: str, reply: str) -> bool:
     """Whether a reply says yes, and no more, to a question with a name or a number."""
-    specific = _is_question(question) and (any(map(str.isdigit, question)) or names(question))
+    specific = _is_question(question) and (_has_digit(question) or names(question))
     mere = opens_as("agrees", reply) and phrases()["mere assent"].fullmatch(reply)
     return bool(specific and mere)
 
@@ -1596,7 +1619,7 @@ def _specific_facts(part: TextPart, known: Collection[str]) -> Iterator[Fact]:
         plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
         first = sentence.text.split(maxsplit=1)[0]
         task = _is_task(sentence.text, known)
-        telling = first in known or task or any(map(str.isdigit, sentence.text)) or names(sentence.text)
+        telling = first in known or task or _has_digit(sentence.text) or names(sentence.text)
         if part.head and worth_cues()["request"].pattern.match(sentence.text.lower()):
             continue  # of an agent, or of the other side of a chat
         if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
@@ -1645,10 +1668,6 @@ def _without_repetitions(facts: Iterable[Fact]) -> Iterator[Fact]:
             kept = [each for each in kept if not each[0] < words]
             kept.append((words, fact))
     yield from (fact for _, fact in kept)
-
-
-def _tag(fact: Fact, brief: TextContext) -> Fact:
-    return replace(fact, tags=tuple(dict.fromkeys((*brief.tags, *fact.tags))))
 
 
 def _position(text: str, fact: Fact) -> int:
