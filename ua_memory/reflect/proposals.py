@@ -477,18 +477,15 @@ def may_contradict(one: ComparedStatement, other: ComparedStatement) -> bool:
     return apart == {"denial"} or (apart == {"number"} and "number" in both)
 
 
-def similar_pairs(
-    each: Sequence[ComparedStatement], least: float, fresh: Container[str]
-) -> Iterator[tuple[int, int]]:
-    """The pairs of statements, by index, that may share at least this part of their words. One of the two is
-    in `fresh`, by its mark."""
+def similar_pairs(each: Sequence[ComparedStatement], fresh: Container[str]) -> Iterator[tuple[int, int]]:
+    """The pairs of statements, by index, that may be SIMILAR. One of the two is in `fresh`, by its mark."""
     often = Counter(word for one in each for word in one.own_words)
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(each):
         if not LEAST_WORDS - 1 <= len(one.own_words) <= LONGEST_STATEMENT:
             continue
         rare = sorted(one.own_words, key=lambda word: (often[word], word))
-        prefix = rare[: len(rare) - math.ceil(least * len(rare)) + 1]
+        prefix = rare[: len(rare) - math.ceil(SIMILAR * len(rare)) + 1]
         for before in {n for word in prefix for n in having[word][-COMMON_WORD:]}:
             if each[number].mark in fresh or each[before].mark in fresh:
                 yield before, number
@@ -500,7 +497,7 @@ def duplicate_groups(each: Sequence[ComparedStatement], fresh: Container[str]) -
     """Groups of statements that say the same as the first of each, which is similar to most others; the
     others come newest first. No group has a single member."""
     twins: dict[int, set[int]] = defaultdict(set)
-    for one, other in similar_pairs(each, SIMILAR, fresh):
+    for one, other in similar_pairs(each, fresh):
         if says_the_same(each[one], each[other]):
             twins[one].add(other)
             twins[other].add(one)
@@ -629,7 +626,7 @@ def _strengthen_operations(
     of_fact = {id(one): proofs.get(one.fact.ref or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]
-    for one, other in similar_pairs(each, SIMILAR, fresh):
+    for one, other in similar_pairs(each, fresh):
         first, second = (other, one) if other < len(own) or one >= len(own) else (one, other)
         for left, right in ((first, second), (second, first)):
             fact = each[right].fact
@@ -685,7 +682,7 @@ def _quotes(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[s
 
 def _contradictions(facts: Sequence[ComparedStatement], fresh: set[str]) -> Iterable[tuple[Fact, Fact]]:
     """Pairs of a waiting fact and any other that may contradict each other."""
-    for one, other in similar_pairs(facts, SIMILAR, fresh):
+    for one, other in similar_pairs(facts, fresh):
         pair = sorted((facts[one], facts[other]), key=lambda each: (each.day, each.source), reverse=True)
         if pair[0].source == pair[1].source or not may_contradict(*pair):
             continue
