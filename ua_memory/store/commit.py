@@ -1,4 +1,20 @@
-"""Publishing a revision: composing its commits, exchanging its files, merging concurrent saves."""
+"""Publishing a revision: composing its commits, exchanging its files, merging concurrent saves.
+
+What a three-way merge calls base, ours and theirs has these names in `draft.TouchedFile` and in
+`pending.FileChange`, whose names are also those of the file in `pending/`:
+
+    in_head   HEAD's content: the base of a person's hand edit
+    saved     what is committed of that edit: theirs (`disk` is the file as it is)
+    theirs    a stale save, of an old copy of the file, with the person's own lost lines put back
+    start     the same with our lost lines put back, too: the base of our change
+    aim       our result: ours
+    placed    what the file should have now: whatever else is swapped out is a person's save
+    wanted    what is put in place next: `aim`, or its merge with such saves
+    merged    the saves that were swapped out so far
+
+A file is `held` if many facts are gone from it at once: a hand edit that is committed only after a person
+confirms it. See docs/decisions/0014 and 0017.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, SETTINGS
@@ -31,7 +48,7 @@ MAX_REQUEST = 200
 QUOTED_CHARS = 80
 """A note quotes so many characters of a line."""
 
-Person = Callable[[], tuple[str, str]]
+AskPerson = Callable[[], tuple[str, str]]
 """Asks git for the person's (name, email). That starts a process, so only when it is needed."""
 
 
@@ -54,13 +71,13 @@ def commit_trailers(commit: Commit) -> Mapping[str, tuple[str, ...]]:
     return parse_trailers(commit.message.rstrip("\n").rpartition("\n\n")[2])
 
 
-def compose_commits(draft: Draft, when: datetime, request: str, person: Person) -> list[Commit]:
+def compose_commits(draft: Draft, when: datetime, request: str, person: AskPerson) -> list[Commit]:
     """The commits of a draft: the person's edits, lines put back after stale saves, then our own."""
     made = []
-    by_hand = [t for t in draft.touched.values() if t.saved != t.in_head and not t.held]
+    by_hand = [file for file in draft.touched.values() if file.saved != file.in_head and not file.held]
     if by_hand:
-        disk, in_head = {t.path: t.saved for t in by_hand}, {t.path: t.in_head for t in by_hand}
-        made.append(edit_commit(disk, in_head, when, person()))
+        saved, in_head = ({f.path: f.saved for f in by_hand}, {f.path: f.in_head for f in by_hand})
+        made.append(edit_commit(saved, in_head, when, person()))
     put_back = [t for t in draft.touched.values() if t.is_stale]
     if put_back:
         made += put_back_commits(put_back, when, person)
@@ -101,7 +118,7 @@ def edit_commit(
     return Commit(author, when, format_message(f"edit: {what}", "", said), disk)
 
 
-def put_back_commits(touched: Sequence[TouchedFile], when: datetime, person: Person) -> list[Commit]:
+def put_back_commits(touched: Sequence[TouchedFile], when: datetime, person: AskPerson) -> list[Commit]:
     """Commits that put back lines which a stale save had dropped: first the person's own, with them as the
     author, then ours. The trailers name every fact."""
     made = []
@@ -140,11 +157,12 @@ def _put_back_note(t: TouchedFile) -> str:
     number = [counted(len(facts), "fact")] if facts else []
     number += [counted(len(lines), "line")] if lines else []
     number += [f"{counted(len(yours), 'line')} of yours"] if yours else []
-    what = ", ".join(number[:-1]) + " and " * (len(number) > 1) + number[-1] if number else "nothing"
+    first, last = ", ".join(number[:-1]), number[-1] if number else "nothing"
+    what = f"{first} and {last}" if first else last
     named = [_quote_line(line) for line in t.restored[:NAMED_FACTS]]
     named += [f"and {len(t.restored) - NAMED_FACTS} more"] if len(t.restored) > NAMED_FACTS else []
     return (
-        f"{t.path} may have been saved from an old copy; {what} restored{': ' * bool(named)}"
+        f"{t.path} may have been saved from an old copy; {what} restored{': ' if named else ''}"
         f"{', '.join(named)}; delete {'it' if len(t.restored) == 1 else 'them'} again if you meant to"
     )
 
@@ -205,6 +223,7 @@ def commits_to_make(record: Pending, history: History, parent: str | None, *, mo
 
 
 def _rebase_content(base: bytes | None, tip: bytes | None, data: bytes | None) -> bytes | None:
+    """A commit's content on another `tip`; None if one of the two deleted the file and nothing is left."""
     merged = saves.merge(base or b"", tip or b"", data or b"").data
     return merged if merged or (tip is not None and data is not None) else None
 
@@ -234,17 +253,17 @@ class WriteContext:
     root: Path
     pending: Path
     inspect_save: Callable[[str, bytes | None, bytes | None, Sequence[bytes]], TouchedFile]
-    person: Person
+    person: AskPerson
     by_git: Callable[[Pending, str, bytes | None], bool] = lambda *_: False
     """Whether a `git checkout` may have written this content since the revision began. It is in a commit, so
     nothing is lost if it is replaced."""
 
 
 def merge_save(record: Pending, number: int, save: bytes, context: WriteContext) -> Pending:
-    """Merge a person's save into the file's wanted content, and add a commit of theirs to the record."""
+    """Merge a person's save into the file's wanted content, and add a commit of theirs to the record: before
+    ours if it was made from what was there before, else after it."""
     change = record.changes[number]
     if not record.commits or _is_later_save(record, change, save):
-        # An edit that came after ours, and is committed after it.
         newer = _merge_later_save(record, change, save, context)
         if record.commits and not (
             saves.missing_lines(change.wanted, newer)
@@ -265,13 +284,13 @@ def merge_save(record: Pending, number: int, save: bytes, context: WriteContext)
     if change.aim is None and not (wanted or b"").strip():
         wanted = None
     earlier = earlier[: len(earlier) - _count_superseded(earlier, change.path, save)]
-    theirs = []
+    theirs, person = list[Commit](), partial(_known_person, record, context)
     if not touched.held:
         edited = [change.in_head, *(c.files[change.path] for c in earlier if change.path in c.files)]
         in_head = {change.path: edited[-1]}
-        theirs.append(edit_commit({change.path: touched.saved}, in_head, own.when, _person(record, context)))
+        theirs.append(edit_commit({change.path: touched.saved}, in_head, own.when, person()))
     if touched.is_stale:
-        theirs += put_back_commits([touched], own.when, lambda: _person(record, context))
+        theirs += put_back_commits([touched], own.when, person)
     record = replace(record, commits=(*earlier, *theirs, own))
     record = record.with_file(change.path, bytes_to_commit(wanted, touched))
     return _record_intermediate(record, change, save).with_change(number, change.after_save(save, wanted))
@@ -351,7 +370,7 @@ def _is_later_save(record: Pending, change: FileChange, save: bytes) -> bool:
 def _set_edit_after(record: Pending, change: FileChange, data: bytes, context: WriteContext) -> Pending:
     """The record with one commit of the person's edits of a file after ours."""
     blobs = [b for c in (record.commits[-1], *record.after) if change.path in c.files for b in c.blobs]
-    edit = _make_edit_after(record, change, data, _person(record, context), naming=False)
+    edit = _make_edit_after(record, change, data, _known_person(record, context), naming=False)
     others = (commit for commit in record.after if change.path not in commit.files)
     return replace(record, after=(*others, _set_shown_trailers(edit, blobs)))
 
@@ -377,7 +396,7 @@ def name_facts_after(record: Pending, number: int) -> Pending:
     return replace(record, after=tuple(after))
 
 
-def _person(record: Pending, context: WriteContext) -> tuple[str, str]:
+def _known_person(record: Pending, context: WriteContext) -> tuple[str, str]:
     """The person's (name, email), taken from an earlier commit if possible, since asking git is slow."""
     commits = (*record.commits, *record.after)
     edits = (c for c in commits if commit_trailers(c).get("Memory-Op") == (saves.EDIT,))
@@ -390,15 +409,15 @@ def _record_intermediate(record: Pending, change: FileChange, save: bytes) -> Pe
     An editor may have read just that, and its next save then lacks what is merged now: `saves.detect_stale`
     needs it as a merge base.
     """
-    all_ = [*record.commits, *record.after]
+    commits = [*record.commits, *record.after]
     own = len(record.commits)
-    at = max((n for n, commit in enumerate(all_) if change.path in commit.files), default=None)
+    at = max((n for n, commit in enumerate(commits) if change.path in commit.files), default=None)
     if at is None:
         return record
-    committed = any(commit.files.get(change.path) == save for commit in all_)
+    committed = any(commit.files.get(change.path) == save for commit in commits)
     contents = (change.wanted, None if committed else save)
-    all_[at] = _set_shown_trailers(all_[at], [data for data in contents if data])
-    return replace(record, commits=tuple(all_[:own]), after=tuple(all_[own:]))
+    commits[at] = _set_shown_trailers(commits[at], [data for data in contents if data])
+    return replace(record, commits=tuple(commits[:own]), after=tuple(commits[own:]))
 
 
 def _set_shown_trailers(commit: Commit, contents: Sequence[bytes]) -> Commit:
@@ -431,14 +450,14 @@ def _count_superseded(commits: tuple[Commit, ...], path: str, save: bytes) -> in
 
 
 # -- writing the files -------------------------------------------------------------------------------------
-# Steps W4 to W6, the first time and after a crash. The process may be killed between any two lines;
-# `resume_write` lists what it can then find.
+# Steps W4 to W6 of docs/invariants.md, the first time and after a crash. The process may be killed between
+# any two lines; `resume_write` lists what it can then find.
 
 
 ROUNDS = 100
+"""So many saves of the same file are merged while one revision is being written."""
 DURABLE_ROUNDS = 3
-"""So many saves of the same file are merged while one revision is being written; only the first are
-fsynced."""
+"""So many of them are fsynced: an editor may save faster than the disk syncs."""
 _NAME_HASH = re.compile(r"-[0-9a-f]{10}")
 """In the name of a swapped-out file: the hash of the file's own name (`_name_hash`)."""
 
@@ -454,7 +473,7 @@ def write_files(record: Pending, context: WriteContext) -> Pending:
         for change in waiting:
             _stage(change, record.key, context)
         for change in waiting:
-            swap.swap_in(context.root / change.path, _out_path(change, record.key, context))
+            swap.swap_in(context.root / change.path, _swap_path(change, record.key, context))
             begun = True
     except CannotWrite:
         if not begun:
@@ -478,7 +497,7 @@ def resume_write(record: Pending, context: WriteContext) -> Pending:
     for number, change in enumerate(record.changes):
         if change.wanted == change.placed:
             continue
-        file, out = context.root / change.path, _out_path(change, record.key, context)
+        file, out = context.root / change.path, _swap_path(change, record.key, context)
         if not out.exists():
             _stage(change, record.key, context)
             swap.swap_in(file, out)
@@ -490,16 +509,16 @@ def resume_write(record: Pending, context: WriteContext) -> Pending:
 
 
 def resume_after_switch(
-    record: Pending, context: WriteContext, there: Callable[[str], bytes | None]
+    record: Pending, context: WriteContext, head: Callable[[str], bytes | None]
 ) -> Pending:
     """Finish a revision after git has switched branches: the files of the other branch stay as they are.
 
-    A person's save that was swapped out is added to the commits. `there(path)` is the other branch's content.
+    A person's save that was swapped out is added to the commits. `head(path)` is the other branch's content.
     """
     for number, change in enumerate(record.changes):
-        out = _out_path(change, record.key, context)
+        out = _swap_path(change, record.key, context)
         save = read(out) if out.exists() and not swap.same_file(out, context.root / change.path) else None
-        known = (change.start, change.aim, change.in_head, change.placed, change.wanted, there(change.path))
+        known = (change.start, change.aim, change.in_head, change.placed, change.wanted, head(change.path))
         if save and save not in known:
             record = merge_save(record, number, save, context)
         change = record.changes[number]
@@ -508,11 +527,17 @@ def resume_after_switch(
 
 
 def _merge_saves(record: Pending, number: int, context: WriteContext) -> Pending:
-    """Read what was swapped out, and merge saves until there are no more (step W6). Busy after
-    `ROUNDS`."""
+    """Read what was swapped out, and merge saves until there are no more (step W6). Busy after `ROUNDS`.
+
+    What was swapped out is
+
+    - what was `placed` or is `wanted`, nothing, or a save that is not finished: done;
+    - what git may have written while switching branches: put back, since ours is in the record;
+    - a save that replaced ours before a git checkout did (`merge_save_over_checkout`), or any other: merged.
+    """
     for turn in range(ROUNDS):
         change = record.changes[number]
-        file, out = context.root / change.path, _out_path(change, record.key, context)
+        file, out = context.root / change.path, _swap_path(change, record.key, context)
         save = swap.swapped_out(file, out)
         if save not in (None, change.placed) and is_half_written(out, save or b""):
             save = change.placed  # an editor is at it still: a leftover, merged when it is whole
@@ -524,21 +549,18 @@ def _merge_saves(record: Pending, number: int, context: WriteContext) -> Pending
                 swap.sync_swapped(file.parent)
             return name_facts_after(record, number)
         if save is None or by_git:
-            # Put it back: git may have written it while switching branches. Nothing is lost, since ours is in
-            # the record.
             record = record.with_change(number, change.after_save(save, save))
         elif change.merged[-1:] == (change.wanted,) and context.by_git(record, change.path, change.wanted):
             record = merge_save_over_checkout(record, number, save, context)
         else:
             record = merge_save(record, number, save, context)
-        # Not fsynced after a few rounds: an editor may save faster than the disk syncs.
         store_pending.save(context.pending, record, durably=turn < DURABLE_ROUNDS)
         record = _delete_merged_save(record, number, out, context)
         change = record.changes[number]
         if change.wanted == change.placed:
             return name_facts_after(record, number)
         _stage(change, record.key, context)
-        swap.swap_in(file, _out_path(change, record.key, context))
+        swap.swap_in(file, _swap_path(change, record.key, context))
         if turn < DURABLE_ROUNDS:
             swap.sync_swapped(file.parent)
     raise Busy("the file is being saved continuously", where=record.changes[number].path, hint="try again")
@@ -556,7 +578,7 @@ def _delete_merged_save(record: Pending, number: int, out: Path, context: WriteC
         out.unlink()
     *before, last = change.merged
     kept = (
-        data if _out_path(change, record.key, context, turn).exists() else None
+        data if _swap_path(change, record.key, context, turn).exists() else None
         for turn, data in enumerate(before)
     )
     return record.with_change(number, replace(change, merged=(*kept, last)))
@@ -574,15 +596,15 @@ def remove_leftovers(record: Pending, context: WriteContext) -> tuple[Pending, b
     """
     done = True
     seen: set[Path] = set()
-    looked, leftovers = record, _find_leftovers(record, context)
+    listed, leftovers = record, _find_leftovers(record, context)
     for number, change in enumerate(record.changes):
         while fresh := [p for p in leftovers.get(context.root / change.path, ()) if p not in seen]:
             seen.update(fresh)
             for out in fresh:
                 record, gone = _remove_leftover(record, number, out, context)
                 done = done and gone
-            if record is not looked:  # late text was merged by one more turn, which leaves a file too
-                looked, leftovers = record, _find_leftovers(record, context)
+            if record is not listed:  # late text was merged by one more turn, which leaves a file too
+                listed, leftovers = record, _find_leftovers(record, context)
     return record, done
 
 
@@ -634,10 +656,10 @@ def _cancel(record: Pending, context: WriteContext) -> None:
 
 def _stage(change: FileChange, key: str, context: WriteContext) -> None:
     if change.wanted is not None:
-        swap.stage(context.root / change.path, change.wanted, _out_path(change, key, context))
+        swap.stage(context.root / change.path, change.wanted, _swap_path(change, key, context))
 
 
-def _out_path(change: FileChange, key: str, context: WriteContext, turn: int | None = None) -> Path:
+def _swap_path(change: FileChange, key: str, context: WriteContext, turn: int | None = None) -> Path:
     file = context.root / change.path
     turn = change.turn if turn is None else turn
     return file.with_name(f"{_name_prefix(swap.SWAP_PREFIX, key)}{turn}{_name_hash(file)}")
@@ -647,14 +669,14 @@ def _find_leftovers(record: Pending, context: WriteContext) -> dict[Path, list[P
     """{file: its staged and swapped-out files}. Each folder is read once: with one reading per file, 2,000
     imported notes took five minutes."""
     files = [context.root / change.path for change in record.changes]
-    marks = {(file.parent, _name_hash(file)): file for file in files}
+    by_hash = {(file.parent, _name_hash(file)): file for file in files}
     found: dict[Path, list[Path]] = {}
     for folder in dict.fromkeys(file.parent for file in files):
         for out in swap.list_files(
             folder, *(_name_prefix(kind, record.key) for kind in (swap.TEMP_PREFIX, swap.SWAP_PREFIX))
         ):
-            mark = _NAME_HASH.search(out.name, out.name.index(record.key) + len(record.key))
-            if mark and (file := marks.get((folder, mark[0]))):
+            hashed = _NAME_HASH.search(out.name, out.name.index(record.key) + len(record.key))
+            if hashed and (file := by_hash.get((folder, hashed[0]))):
                 found.setdefault(file, []).append(out)
     return found
 
