@@ -313,10 +313,12 @@ def _led_to(file: str, key: str = "") -> str | None:
 
 SUM = 8
 """Bytes of a sum."""
+CTIME = 3
+"""Where a `Row` has the time of change."""
 
 if TYPE_CHECKING:
     Row = tuple[int, int, int, int, int] | None
-    """Mode, size, times of change and inode of one file or folder; None if it is not there."""
+    """Mode, size, mtime, ctime and inode of one file or folder; None if it is not there."""
 
 
 def look(root: str | os.PathLike[str], names: Sequence[bytes]) -> list[Row]:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import time
+from collections import namedtuple
 from itertools import islice
 from types import SimpleNamespace
 
@@ -88,13 +89,21 @@ def recall_filters(call: Call, config: Config, event: Event) -> dict[str, Any]:
 # -- session records ---------------------------------------------------------------------------------------
 # Each session that has not ended has a small file in `pending/`: its client, its transcript's path, how far
 # that was read, and the client's process, by which a killed session is found at the next start. It holds no
-# text of the session. Every hook reads and writes it.
+# text of the session. Every hook reads and writes it:
+#
+#     client, session, transcript, cwd, parent, group    of the event
+#     started                                            seconds since 1970
+#     pid, born                                          the client's process, and when it started
+#     want                                               the flush that is due: END, COMPACT or ""
+#     compacted                                          true after a compaction
+#     spot                                               how far the transcript was read
 
 
 RECORD_PREFIX, RECORD_SUFFIX = "session-", ".json"
 IDLE_TIMEOUT = 6 * 3600.0
 """Seconds without an event after which a session whose process is not known counts as ended."""
 END, COMPACT = "end", "compact"
+"""Values of `want`: a flush of a session that has ended, or of one whose context is compacted."""
 WRAPPERS = ("sh", "bash", "dash", "zsh", "fish", "env", "timeout")
 """Processes between a client and its hooks, which exit before the client."""
 
@@ -107,7 +116,7 @@ def record_event(pending: Path | str, event: Event, pid: int, *, flush_kind: str
     names = ("transcript", "cwd", "parent", "group")
     found |= {key: value for key in names if (value := getattr(event, key))}
     pid = _client_process(pid)
-    found |= {"pid": pid, "born": _process_info(pid)[2]} if pid else {}
+    found |= {"pid": pid, "born": _process(pid).started} if pid else {}
     # The daemon may handle an answer only after its session has ended, so `end` stays until a resume. A flush
     # that was due still is: it may not have run yet.
     before = found.get("want") or ""
@@ -163,11 +172,12 @@ def records_of_caller(pending: Path | str, process: int, session: str) -> list[d
     session; the latest first."""
     started: dict[int, str] = {}
     while process > 1 and len(started) < MOST_ANCESTORS:
-        _, parent, when = _process_info(process)
-        started[process], process = when, parent
+        one = _process(process)
+        started[process], process = one.started, one.parent
     found = []
     for path, record in session_records(pending):
-        ours = record.get("pid") in started and started[record["pid"]] == record.get("born") != ""
+        born = record.get("born")
+        ours = bool(born) and started.get(record.get("pid", 0)) == born
         if ours or (session and record.get("session") == session):
             with contextlib.suppress(OSError):
                 found.append((os.stat(path).st_mtime_ns, record))  # noqa: PTH116
@@ -180,7 +190,7 @@ def has_ended(path: str, found: dict[str, Any]) -> bool:
     if found.get("want") == END:
         return True
     if isinstance(pid, int) and pid and os.path.exists("/proc/self"):  # noqa: PTH110
-        born = _process_info(pid)[2]
+        born = _process(pid).started
         return not born or born != found.get("born")
     try:
         return time.time() - os.stat(path).st_mtime > IDLE_TIMEOUT  # noqa: PTH116
@@ -223,24 +233,27 @@ def _read_json(path: str) -> dict[str, Any] | None:
 def _client_process(pid: int) -> int:
     """The client's process: the one that called the hook, or the parent of a shell in between."""
     for _ in range(3):
-        name, parent, _ = _process_info(pid)
-        if name not in WRAPPERS or parent < 2:
+        process = _process(pid)
+        if process.name not in WRAPPERS or process.parent < 2:
             break
-        pid = parent
+        pid = process.parent
     return pid
 
 
-def _process_info(pid: int) -> tuple[str, int, str]:
-    """(name, parent, start time) of a process, by /proc; ('', 0, '') if it is gone or there is no /proc."""
+Process = namedtuple("Process", ("name", "parent", "started"))
+"""A process by /proc; ("", 0, "") if it is gone or there is no /proc."""
+
+
+def _process(pid: int) -> Process:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             stat = file.read().decode("utf-8", "replace")
     except OSError:
-        return "", 0, ""
+        return Process("", 0, "")
     name = stat[stat.find("(") + 1 : stat.rfind(")")]
     fields = stat[stat.rfind(")") + 2 :].split()
     gone = fields[0] in ("Z", "X")
-    return name, int(fields[1]), "" if gone else fields[19]
+    return Process(name, int(fields[1]), "" if gone else fields[19])  # starttime: proc(5)
 
 
 # -- the text for a session's start ------------------------------------------------------------------------
@@ -254,6 +267,8 @@ SESSION_LINES, OPEN_LINES = 5, 3
 """Sessions of the project that are listed, and lines of what was left to do in them."""
 PAGE_LINES = 60
 """Lines of the list of pages."""
+_MORE_LINE = 60
+"""Characters for the line that says how many pages there are besides."""
 LONGEST_LINE = 160
 """Characters of a line in the list of pages, and of sessions."""
 RECALLED_LINES = 12
@@ -301,7 +316,7 @@ def _pages_block(root: Path | str) -> str:
     lines = [f"- {id}: {name}" + (f" ({what})" if what else "") for id, name, what in _page_headers(root)]
     left = len(lines) - PAGE_LINES
     parts = [_cut_line(each) for each in lines[:PAGE_LINES]]
-    block, out = noise.block("pages", PAGES_INTRO, parts, most=BLOCK_LENGTHS["pages"] - 60)
+    block, out = noise.block("pages", PAGES_INTRO, parts, most=BLOCK_LENGTHS["pages"] - _MORE_LINE)
     more = len(out) + max(left, 0)
     if not more:
         return block
@@ -333,7 +348,7 @@ def _project_blocks(
     bank: Bank | Folders, event: Event, rules: Sequence[str], facts: Sequence[str]
 ) -> list[str]:
     """Blocks of the project's rules, its last sessions with what was left to do, and its newest facts, within
-    BLOCK_LENGTHS."""
+    BLOCK_LENGTHS: sessions a third at most, rules three quarters of the rest if there are facts."""
     room = BLOCK_LENGTHS["project"]
     folders = (f"{bank.root}/memory/sessions", f"{bank.state}/sessions")
     found = [*islice(_recent_sessions(folders, event), SESSION_LINES)]
@@ -410,14 +425,19 @@ def delete_recalled(local: Path | str, before: float) -> None:
 def _compaction_blocks(bank: Bank | Folders, event: Event, index: ReadOnlySearch | None) -> list[str]:
     rows = _read_lines(_recalled_path(bank, event))[::-1]
     kept = index.of_session(event.client, event.session, RECALLED_LINES) if index else []
-    known = {row.rpartition(" [")[0] for row in kept}
-    rows = [row for row in rows if row.rpartition(" [")[0] not in known]
+    known = set(map(_without_source, kept))
+    rows = [row for row in rows if _without_source(row) not in known]
     half = BLOCK_LENGTHS["session"] // 2
     blocks = (
         noise.block("session", SAVED_INTRO, kept, most=half),
         noise.block("session", RECALLED_INTRO, rows, most=half),
     )
     return [block for block, _ in blocks if block]
+
+
+def _without_source(row: str) -> str:
+    """A line of a block (`noise.row`) without its source."""
+    return row.rpartition(" [")[0]
 
 
 def _recalled_path(bank: Bank | Folders, event: Event) -> str:
@@ -442,7 +462,7 @@ def _read_lines(path: str) -> list[str]:
 
 SETTINGS_CACHE = "known"
 RACY_NS = 2 * 10**9
-"""Nanoseconds in which a second change of a file may leave its modification time the same."""
+"""Nanoseconds in which a second change of a file may leave its times the same (git calls it racily clean)."""
 
 
 def cached_settings(named: str, cwd: str, home: str, env: Mapping[str, str]) -> tuple[Folders, Any] | None:
@@ -472,9 +492,9 @@ def cache_settings(bank: Bank, config: Config, env: Mapping[str, str]) -> None:
     root, state = str(bank.root), str(bank.state)
     if config.problems or config.untrusted:
         return
-    if any(row and time.time_ns() - row[3] < RACY_NS for row in _settings_files(root, env)):
+    if any(row and time.time_ns() - row[discovery.CTIME] < RACY_NS for row in _settings_files(root, env)):
         return
-    names = [name for _, _, name, _, _ in settings() if name]
+    names = [variable for _, _, variable, _, _ in settings() if variable]
     found = {
         "proof": _cache_key(root, state, env), "own": bank.own, "git_dir": str(bank.git_dir),
         "env": {name: env.get(name) or None for name in (*names, "HOME", "XDG_CONFIG_HOME")},
@@ -517,14 +537,15 @@ def _state_folders(root: str) -> Iterator[str]:
 
 
 def _settings_files(root: str, env: Mapping[str, str]) -> list[Any]:
-    """Size, time and inode of the files that settings are read from."""
+    """The files that settings are read from, as `discovery.look` sees them."""
     user = [name.encode() for name in (discovery.USER, discovery.TRUSTED)]
     rows = discovery.look(discovery.user_folder(env) or "/nonexistent", user)
     return [*discovery.look(root, [discovery.SETTINGS.encode()]), *rows]
 
 
 def _cache_key(root: str, state: str, env: Mapping[str, str]) -> list[Any]:
-    """What must be unchanged for the cache to be valid: the code, the folders, and the settings files."""
+    """What must be unchanged for the cache to be valid: the code (an update replaces all of its files), the
+    folders, and the settings files."""
     code = discovery.look(PACKAGE, [b"config.py", b"hooks/context.py"])
     repository = discovery.git_folders(root)
     rows = [*code, *_settings_files(root, env)]
