@@ -606,6 +606,28 @@ def test_a_passage_gains_from_the_fact_that_quotes_it(tmp_path: Path, score: flo
     assert ("support" in next(one for one in placed if one.item.key == "p").parts) == gains
 
 
+@pytest.mark.parametrize(
+    ("weak", "day", "first"),
+    [
+        (0.4, None, "f"),
+        (0.6, None, "p"),  # about as good: the passage has both the words and the fact
+        (0.4, "2026-10-01", "p"),  # the session may say how it is now
+    ],
+)
+def test_a_weak_fact_lifts_no_passage_above_a_much_better_note_without_a_day(
+    tmp_path: Path, weak: float, day: str | None, first: str
+) -> None:
+    said = {"2026-10-01": ["the toll for lorries is 40 francs", "the lift takes 800 kilos"]}
+    fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
+    passage = replace(other, key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
+    found = [
+        Ranked(replace(fact, key="f", day=day), 0.7, {"every": 1.0}),
+        Ranked(passage, 0.65, {"every": 1.0}),
+        Ranked(other, weak, {"every": 1.0}),
+    ]
+    assert with_support(found)[0].item.key == first
+
+
 def test_a_longer_number_is_not_the_number_that_a_fact_states(tmp_path: Path) -> None:
     (fact,) = (hit.item for hit in asked(tmp_path, {DAY: log("lorries pay a toll of 40")}, "toll").hits)
     for toll, gains in (("40", True), ("400", False)):

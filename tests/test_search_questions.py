@@ -428,6 +428,33 @@ def test_the_kind_of_answer_is_known_in_other_languages(
         assert texts(index, query)[0] == lines[first]
 
 
+ABROAD = {
+    "memory/2026-11-20.md": log(
+        "Menu du repas : cotriade, puis far. Prix 22 € par adulte.",
+        "Le code du portail a changé.",
+        "Die Miete der Halle kostet 120 €.",
+        "La cuota de la piscina es de 40 €.",
+    ),
+    "memory/Optimist.md": "# Optimist\n\nPrix neuf : 2 100 €.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "known"),
+    [
+        ("prix du gasoil", False), ("code du coffre", False), ("code de l'alarme", False),
+        ("Miete der Garage", False), ("cuota del gimnasio", False),
+        ("prix du repas", True), ("prix des repas", True), ("prix de l'Optimist", True),
+        ("code du portail", True), ("Miete der Halle", True), ("cuota de la piscina", True),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_an_unknown_thing_is_not_answered_by_another(
+    tmp_path: Path, query: str, known: bool
+) -> None:
+    with an_index(a_bank(tmp_path, ABROAD), Embedder()) as index:
+        assert search(index, query).answered == known
+
+
 def test_a_year_is_no_number_of_what_stands_before_it(tmp_path: Path) -> None:
     lines = ("Rates 2027: adult 165 euros, child 78 euros.", "The adult rate is paid by bank.")
     with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": log(*lines)}), Embedder()) as index:

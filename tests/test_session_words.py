@@ -355,6 +355,11 @@ def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     assert recent_first(older, query)[0].item.record == "session"
     certain = [older[0]._replace(score=0.95), older[1]._replace(score=0.9), earlier]
     assert recent_first(certain, query)[0].item.record == "fact"
+    # A note without a day is not an older one, but it must match better.
+    undated = [Ranked(replace(fact, day=None), 0.74, {}), *found[1:]]
+    assert recent_first(undated, query)[0].item.record == "fact"
+    worse = [found[1], undated[0]._replace(score=0.65), earlier]
+    assert recent_first(worse, query)[0].item.record == "session"
 
 
 def test_a_much_better_match_stands_before_a_later_one(memory: Memory) -> None:

@@ -58,8 +58,9 @@ LEAST_QUOTED = 12
 SUPPORT, GOOD_ALONE = 0.6, 0.8
 """The share of its best fact's score that a session's passage gains; the score from which a fact answers by
 itself."""
-CERTAIN = 0.9
-"""The score of a fact that no gain lifts a session's passage above."""
+CERTAIN, MUCH = 0.9, 0.75
+"""The score of a fact that no gain lifts a session's passage above; the share of an undated note's score that
+the fact in a passage needs to lift it above that."""
 
 _SPEAKER = re.compile(r"^(?:Person|Agent): ", re.MULTILINE)
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -156,22 +157,26 @@ def with_support(found: list[Ranked]) -> list[Ranked]:
         return found
     facts = [(one.score, _quotable(one.item)) for one in found if one.item.record == "fact"]
     first = max((score for score, _ in facts), default=0.0)
+    note = max((one.score for one in found if one.item.record != SESSION and not one.item.day), default=0.0)
 
     def supported(one: Ranked) -> Ranked:
         text = _passage_letters(one.item) if one.item.record == SESSION and one.score > 0 else ""
         best = next((score for score, rows in facts if any(_has_letters(text, row) for row in rows)), 0.0)
         if best <= 0 or best >= max(one.score, GOOD_ALONE):
             return one
-        gain = round(capped(one.score + SUPPORT * best, one.score, first) - one.score, 4)
+        score = capped(one.score + SUPPORT * best, one.score, first)
+        # A note without a day is not older than the session, which need not say how it is now.
+        gain = round(capped(score, one.score, note, sure=best < MUCH * note) - one.score, 4)
         return one._replace(score=one.score + gain, parts={**one.parts, "support": gain})
 
     return sorted(map(supported, found), key=lambda one: -one.score)
 
 
-def capped(score: float, own: float, best: float) -> float:
+def capped(score: float, own: float, best: float, *, sure: bool | None = None) -> float:
     """The score of a passage with its gain, `own` without it, that stays below a `best` fact's if that is
-    `CERTAIN`."""
-    return max(own, min(score, best - 1e-4)) if best >= CERTAIN else score
+    `sure`, by default if it is `CERTAIN`."""
+    stays = best >= CERTAIN if sure is None else sure
+    return max(own, min(score, best - 1e-4)) if stays else score
 
 
 def _passage_letters(item: IndexItem) -> str:

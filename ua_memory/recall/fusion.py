@@ -16,7 +16,14 @@ from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
-from ua_memory.index.terms import has_identifier, identifiers, is_about_another, is_unspaced, numbered
+from ua_memory.index.terms import (
+    has_identifier,
+    identifiers,
+    is_about_another,
+    is_english,
+    is_unspaced,
+    numbered,
+)
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.sessions import is_announcement
 from ua_memory.recall import arms as recall_arms
@@ -25,7 +32,7 @@ from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
 from ua_memory.text.names import entities, numerals
 from ua_memory.text.noise import is_question, word_stem
-from ua_memory.text.patterns import data_text
+from ua_memory.text.patterns import data_text, without_accents
 from ua_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
@@ -324,20 +331,23 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
 
     Other items newer than all these passages gain as much as the last. Turns of a conversation gain nothing,
     since they seldom correct each other. A passage that only asks the same question ranks behind a good fact,
-    and none gains so much that it ranks before a certain one.
+    and none gains so much that it ranks before a certain one, or before an undated note that matches better.
     """
     near = found[:RECENCY_HITS]
     days = sorted({one.item.day for one in near if one.item.record == SESSION and one.item.day})
     if not days:
         return found
     gains = {day: RECENCY_GAIN * n / max(len(days) - 1, 1) for n, day in enumerate(days)}
-    best_fact = max((one.score for one in near if one.item.record != SESSION), default=0.0)
+    notes = [one for one in near if one.item.record != SESSION]
+    best_fact = max((one.score for one in notes), default=0.0)
+    undated = max((one.score for one in notes if not one.item.day), default=0.0)
 
     def sort_key(one: Ranked) -> float:
         day = one.item.day or ""
         if one.item.record != SESSION or one.item.speaker:
             return -one.score - (RECENCY_GAIN if day > days[-1] else 0)
         score = capped(one.score + gains.get(day, 0), one.score, best_fact)
+        score = capped(score, one.score, undated, sure=True) if one.score < undated else score
         question = score >= best_fact >= GOOD_MATCH and _asks_the_same(asked, one.item.text)
         return -min(score, best_fact - 1e-6) if question else -score
 
@@ -585,9 +595,8 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     sure = likelihood("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK_MATCH else sure
     first = hits[:CHECKED_HITS]
-    other = (
-        _lacks_number(asked, first) or _about_other_number(asked, first) or _about_another_name(asked, first)
-    )
+    checks = (_lacks_number, _about_other_number, _about_another_name, _lacks_object)
+    other = any(check(asked, first) for check in checks)
     return sure * OTHER_NUMBER if other else sure
 
 
@@ -605,6 +614,20 @@ def _about_another_name(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     return bool(begins) and not any(name in text for text in texts for name in known)
 
 
+def _lacks_object(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
+    """Whether a query that is not in English asks for something of a thing that none of these hits has: of
+    "prix du gasoil" one has only a price. The model, which is English, finds any two of these words alike."""
+    match = None if asked.window else _OF_OBJECT.search(asked.text)
+    word = next((w for w in asked.words if match and w.end == match.end(1) and w.specific), None)
+    if match is None or word is None or word.named or is_english(asked.text):
+        return False
+    term = match[1].casefold()
+    forms = {word_stem(without_accents(each)) for each in (term, *asked.query.forms.get(term, ()))}
+    texts = (f"{one.item.heading} {one.item.text[:CHECKED_CHARACTERS]} {one.item.fields}" for one in hits)
+    said = {without_accents(each) for text in texts for each in words_of(text)}
+    return not any(each.startswith(tuple(forms)) for each in said)
+
+
 def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     """Whether an English query asks for an amount or a number, and none of these hits contains one."""
     if not _ASKS_NUMBER.match(asked.text) or _ELSE_TOO.search(asked.text):
@@ -613,6 +636,13 @@ def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     words = {word for one in near for word in words_of(one.item.text[:CHECKED_CHARACTERS])}
     return not any(_KANJI_OR_DIGIT.search(word) or word in _COUNTS or word in numerals() for word in words)
 
+
+_OF_OBJECT = re.compile(
+    r"\w\s+(?:(?:d[eiou]|d[aeo]s|del|de (?:la|los|las)|dell[aeo]|degli|der|vom|van(?: het)?)\s+"
+    r"|(?:de l|d|dell)['’])([^\W\d_]{4,})\W*\Z",
+    re.IGNORECASE,
+)
+"""What a query asks something of, at its end: `prix du gasoil`."""
 
 # A ticket, port, version or host with another number is another thing, which embeddings hardly distinguish,
 # so numbers are compared as text.
