@@ -155,8 +155,28 @@ _KINDS = [
 ]
 """(pattern of queries, pattern of texts that may answer them)."""
 
+# The parts of a score (`search --explain`). Those in brackets are features, which are not added to it.
+#
+#     words       how well the item itself matches the query's words
+#     beside      what its neighbours add to that
+#     named       the bonus for being about somebody the query names
+#     when        the bonus for being of the days it asks about
+#     meaning     the bonus or penalty for the similarity of the whole texts
+#     alike       the penalty for being unlike the best hits
+#     (every)     how well all its words are matched: low if one is missing
+#     (names)     how well its names are matched
+#     (rest)      how well its other words are matched
+#     (kind)      1 if the item has the kind of answer asked for, -1 if not, 0 if none is asked for
+#     form        what `kind` adds for a query that is not English
+#
+# `fusion.fuse` has `meaning`, `words`, `before`, `after` (the neighbours). Added afterwards: in arms `linked`
+# for being found by a related name; in dedupe `support` for the fact that quotes a passage, `facts` for the
+# facts of an observation, `newer` for replacing an older hit; in fusion `other` for another identifier,
+# `untrusted`, `asks` for repeating the question, `order` by time, and (cross), the cross-encoder's score.
+
+
 PARTS = ("words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind")
-"""The names of a score's parts, in the order of `rerank`'s columns."""
+"""In the order of `rerank`'s columns."""
 by_place = attrgetter("path", "seq")
 
 
