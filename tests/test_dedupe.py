@@ -326,6 +326,10 @@ def test_where_somebody_is_now_stands_before_where_they_were(
             "the organ of the chapel is due on 12 november",
             "the chapel has the 19th-century bell now, already",
         ),
+        ("the physio comes on mondays", "the gym is full on fridays, no more mondays"),
+        ("the deploy takes 10 minutes", "the queue waits for 4 minutes, 10 was too long"),
+        ("we own 2 vans", "the demo: 2 → 4 seats"),
+        ("at most 2 vans a day", "no more than 2 vans at a time, 3 on the weekend"),
         ("the tenants' meeting is on 11 december", "the rent meeting went to 18 december"),
         ("the lift inspection is on 9 december", "the lift passed on the 2nd of two tries, already"),
         ("der Laden öffnet um 8 Uhr", "im Laden gibt es Brot erst um 11 Uhr"),
@@ -347,6 +351,25 @@ def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: 
         ("Airflow runs 2.9, the upgrade is parked", "Airflow was upgraded to 2.10", "airflow version in use"),
         ("budget is 600 on the deck", "I'm lowering the budget to 450 MB for the deck", "deck budget"),
         ("plasterer on July 6", "the plasterer can't before July 20", "when is the plasterer here"),
+        (
+            "physio is mondays and thursdays at 11",
+            "the physio's rota: tuesdays and fridays at 2, no more Mondays",
+            "when does the physio come",
+        ),
+        ("at most 2 false alarms a shift", "2 → 4 false alarms is ok with a map", "false alarms a shift"),
+        ("window: start with 10 min", "window: take 4 min, 10 was too long", "how long is the window"),
+        ("il turno di notte dura 12 ore", "la notte si accorcia: 10 ore", "quanto dura la notte?"),
+        (
+            "o empréstimo é de três semanas, renovável",
+            "o empréstimo passa a ser de quatro semanas",
+            "de quanto é o empréstimo?",
+        ),
+        (
+            "screens tire him, 20 minutes and then a break",
+            "he can do 35 minutes of screen now before a break",
+            "how long can he look at a screen",
+        ),
+        ("the post timeout is 18 s", "raised the post timeout. 25 s.", "what is the post timeout"),
     ],
 )  # fmt: skip
 def test_the_newer_count_stands_first_in_a_bank_full_of_its_words(

@@ -418,6 +418,16 @@ _MOVING = (
     r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)"
 )
 """What stands before a value that is left for another."""
+_ENDING = (
+    r"\b(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus|au lieu d[eu]s?|ya no"
+    r"|en vez de|invece d\w+|non più|niet meer|in plaats van|não mais|em vez d\w+)['’\s]\s*(?:\S+\s){0,2}?"
+)
+"""What stands before a value that is one no more."""
+_UNFIT = (
+    r"\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+(?:\w+\s+)?"
+    r"(?:too|zu|trop|demasiado|troppo|demais|te)\b"
+)
+"""What stands behind one: "10 was too long"."""
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """What stands between a role and a name, or before the sentence that names somebody for it."""
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
@@ -429,8 +439,11 @@ class _ValueSentence:
     are only computed when the values of two sentences differ. A sentence without other words ("it's the 13th
     now") includes those of the sentence before."""
 
-    def __init__(self, text: str, values: Mapping[str, frozenset[str]], rest: str, before: str) -> None:
+    def __init__(
+        self, text: str, values: Mapping[str, frozenset[str]], rest: str, before: str, *, same_speaker: bool
+    ) -> None:
         self.text, self.values, self._rest, self._before = text, values, rest, before
+        self._same_speaker = same_speaker
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
@@ -439,13 +452,16 @@ class _ValueSentence:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        alone = len(self._own) <= 1 or _LEANS.match(self.text)
-        return self._own | _stems(CHANGED.sub(" ", self._before)) if alone else self._own
+        return self._own | _stems(CHANGED.sub(" ", self._before)) if self._leans else self._own
+
+    @cached_property
+    def _leans(self) -> bool:
+        return len(self._own) <= 1 or _LEANS.match(self.text) is not None
 
     @cached_property
     def subject(self) -> str:
         """The stem of its first content word, '' if it has none."""
-        return next((min(_stems(word)) for word in words_of(self._bare) if _stems(word)), "")
+        return next((min(stems) for word in words_of(self._bare) if (stems := _stems(word))), "")
 
     @cached_property
     def parts(self) -> list[frozenset[str]]:
@@ -472,7 +488,7 @@ class _ValueSentence:
 
     @cached_property
     def _bare(self) -> str:
-        return CHANGED.sub(" ", self._rest) if self.changed else self._rest
+        return CHANGED.sub(" ", self._rest) if self._says_change else self._rest
 
     @cached_property
     def claimed(self) -> frozenset[str]:
@@ -490,12 +506,19 @@ class _ValueSentence:
 
     @cached_property
     def changed(self) -> bool:
+        leans = self._leans and self._same_speaker
+        return self._says_change or (leans and CHANGED_FOLDED.search(self._before.casefold()) is not None)
+
+    @cached_property
+    def _says_change(self) -> bool:
         return CHANGED_FOLDED.search(self.text.casefold()) is not None
 
     def moves_from(self, old: _ValueSentence) -> bool:
-        """Whether it names a value of an older sentence as what is left: "from 13 December to"."""
+        """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
+        Mondays"."""
         values = "|".join(re.escape(value.rstrip(".")) for some in old.values.values() for value in some)
-        return re.search(rf"{_MOVING}\s+(?:{values})\b", self.text.casefold()) is not None
+        left = rf"(?:{_MOVING}\s+|{_ENDING})(?:{values})\b|(?<!\w)(?:{values})(?:\s*(?:→|[-=]>)|{_UNFIT})"
+        return re.search(left, self.text.casefold()) is not None
 
     @cached_property
     def answers(self) -> frozenset[str]:
@@ -519,8 +542,8 @@ def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
                 values[kind] = matches
                 bare = pattern.sub(" ", bare)
         if values or plain:
-            found.append(_ValueSentence(part, values, bare, before))
-        before = bare
+            found.append(_ValueSentence(part, values, bare, before, same_speaker=plain))
+        before = f"{before} {bare}" if plain else bare
     return found
 
 
@@ -709,7 +732,7 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
                 compared.replaces(
                     a, b, strict=rank < n, weak=not (close or (passage and asked & b.words))
                 )
-                and (not passage or one.score >= _NEAR * old.score or asked & b.words)
+                and (not passage or one.score >= _NEAR * old.score or _is_found_by(b, old.item, asked))
                 for a in theirs for b in mine
             )
         ]  # fmt: skip
@@ -832,6 +855,12 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
     contains the kind of answer if the older one does."""
     kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0)
     return kind and (_as_named(new, old) or not new.item.entities)
+
+
+def _is_found_by(sentence: _ValueSentence, passage: IndexItem, asked: frozenset[str]) -> bool:
+    """Whether no other sentence of a passage has more of a query's stems."""
+    mine = len(asked & sentence.words)
+    return mine > 0 and all(len(asked & _stems(part)) <= mine for part in sentences(passage.text))
 
 
 def _close(new: Ranked, old: Ranked) -> bool:

@@ -219,7 +219,8 @@ def replace_description(described: Description, name: str, hit: str) -> str:
 
 
 def word_stem(word: str) -> str:
-    """The beginning that the forms of a word share: all but its last two letters, at least four."""
+    """The beginning that the forms of a word share: without a final s all but two letters, at least four."""
+    word = word.removesuffix("s")
     return word[: max(4, len(word) - 2)].casefold()
 
 
