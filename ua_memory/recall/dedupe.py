@@ -419,8 +419,9 @@ _MOVING = (
 )
 """What stands before a value that is left for another."""
 _ENDING = (
-    r"\b(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus|au lieu d[eu]s?|ya no"
-    r"|en vez de|invece d\w+|non più|niet meer|in plaats van|não mais|em vez d\w+)['’\s]\s*(?:\S+\s){0,2}?"
+    r"\b(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus"
+    r"|au lieu d[eu]s?|ya no|en vez de|invece d\w+|non più|niet meer|in plaats van|não mais|em vez d\w+)"
+    r"['’\s]\s*(?:\S+\s){0,2}?"
 )
 """What stands before a value that is one no more."""
 _UNFIT = (
