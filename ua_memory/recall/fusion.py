@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.index import items as index_items
 from ua_memory.index.embedding import CrossEncoder
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
 
 # -- score fusion ------------------------------------------------------------------------------------------
-# The score without token vectors; with them, the usual case, `recall.rerank` scores instead.
+# The score without token vectors: a noisy-or of cosine and BM25, smoothed by the neighbours. With token
+# vectors, the usual case, `recall.rerank` scores instead, and BM25 and cosine only find candidates.
 #
 #     meaning  m = (cosine - 0.1) / 0.9, not below 0
-#     words    w = 0.75 * share of the query's weight that the item has + 0.25 * min(1, BM25 / that weight)
+#     words    w = 0.75 * coverage + 0.25 * min(1, BM25 / the query's weight)
 #     own      o = 1 - (1 - m) * (1 - 0.95 * w)
 #     all      a = 1 - (1 - o) * (1 - 0.2 * o of the item before) * (1 - 0.2 * o of the item after)
 #     score    s = a ** 0.85
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
 # under the same heading: a reply answers the question above it. Scores can be compared across queries; the
 # exponent places 0.35 between good hits and others. The constants were chosen among ninety settings on two
 # development conversations, most of which differ by less than a point, which is noise. Scored offline over
-# all items, R@10 is 71.9 with these, 71.7 with a sum of standardised scores, and 60.9 with reciprocal ranks
-# and no neighbours; the search, which only scores candidates, reaches 71.5.
+# all items, the recall among ten hits is 71.9 with these, 71.7 with a sum of standardised scores, and 60.9
+# with reciprocal ranks and no neighbours; the search, which only scores candidates, reaches 71.5.
 
 
 COSINE_FLOOR = 0.1
@@ -67,12 +68,20 @@ SCORE_EXPONENT = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """A candidate's cosine (None without vectors), share of the query's weight, and BM25."""
+    """A candidate's cosine (None without vectors), the share of the query's weight that it has, and BM25."""
 
     item: IndexItem
     cosine: float | None
-    share: float
+    coverage: float
     bm25: float
+
+
+class OwnParts(NamedTuple):
+    """What a candidate scores for its meaning and its words, and for both, without its neighbours."""
+
+    meaning: float
+    words: float
+    score: float
 
 
 def fuse(candidates: Sequence[Signals], weight: float) -> list[Ranked]:
@@ -91,23 +100,16 @@ def fuse(candidates: Sequence[Signals], weight: float) -> list[Ranked]:
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 
-def own_score(one: Signals, weight: float) -> float:
-    """A candidate's score without its neighbours."""
-    return _own_parts(one, weight)[2]
+def _own_parts(one: Signals, weight: float) -> OwnParts:
+    meaning = min(1.0, max(0.0, ((one.cosine or 0.0) - COSINE_FLOOR) / (1 - COSINE_FLOOR)))
+    words = (1 - BM25_PART) * one.coverage + BM25_PART * min(1.0, one.bm25 / weight if weight else 0.0)
+    return OwnParts(meaning, words, 1 - (1 - meaning) * (1 - WORDS_WEIGHT * words))
 
 
-def _own_parts(one: Signals, weight: float) -> tuple[float, float, float]:
-    meaning = max(0.0, ((one.cosine or 0.0) - COSINE_FLOOR) / (1 - COSINE_FLOOR))
-    words = (1 - BM25_PART) * one.share + BM25_PART * min(1.0, one.bm25 / weight if weight else 0.0)
-    return min(meaning, 1.0), words, 1 - (1 - min(meaning, 1.0)) * (1 - WORDS_WEIGHT * words)
-
-
-def _neighbour_score(
-    item: IndexItem, other: IndexItem | None, own: Mapping[str, tuple[float, float, float]]
-) -> float:
+def _neighbour_score(item: IndexItem, other: IndexItem | None, own: Mapping[str, OwnParts]) -> float:
     if other is None or (other.heading, other.session) != (item.heading, item.session):
         return 0.0
-    return own[other.key][2]
+    return own[other.key].score
 
 
 # -- ranking -----------------------------------------------------------------------------------------------
@@ -117,12 +119,12 @@ def _neighbour_score(
 
 DEPTH = 60
 """Candidates per retriever. With 60 and their neighbours R@10 is that of scoring all items; with 30 as well,
-but R@2000t is a point lower."""
+but the recall in the first 2,000 tokens is a point lower."""
 
 TOKEN_NEIGHBOURS_OF = 40
 """Candidates whose neighbours are scored, too, by late interaction: the best on their own."""
 
-SUM_NEIGHBOURS_OF = 60
+FUSION_NEIGHBOURS_OF = 60
 """Candidates whose neighbours are scored, too, by `fuse`."""
 
 
@@ -141,7 +143,7 @@ def rank_candidates(
         with np.errstate(invalid="ignore"):
             ranked = _rank_by_tokens(index, asked, embedded, arms, where)
     if ranked is None:
-        ranked = _rank_by_sum(index, asked, embedded, arms, strict)
+        ranked = _rank_by_fusion(index, asked, embedded, arms, strict)
     return [one for one in recall_arms.lift_linked(ranked, arms["entity"]) if one.score > 0]
 
 
@@ -207,15 +209,15 @@ def _eligible_neighbours(asked: ParsedQuery, where: Filters, neighbours: list[In
     return [item for item in neighbours if item.speaker] if asked.text.rstrip().endswith("?") else []
 
 
-def _rank_by_sum(
+def _rank_by_fusion(
     index: Index, asked: ParsedQuery, embedded: EmbeddedQuery | None, arms: Arms, strict: bool
 ) -> list[Ranked]:
     """Rank by `fuse`; with `strict` neighbours of candidates are no hits."""
     found = _distinct_items(arms)
     known = _signals(index, asked, embedded, arms, found)
     total = asked.weights.total
-    best = sorted(known, key=lambda one: (-own_score(one, total), one.item.path, one.item.line))
-    neighbours = index.words.neighbours([one.item for one in best[:SUM_NEIGHBOURS_OF]])
+    best = sorted(known, key=lambda one: (-_own_parts(one, total).score, one.item.path, one.item.line))
+    neighbours = index.words.neighbours([one.item for one in best[:FUSION_NEIGHBOURS_OF]])
     known += _signals(index, asked, embedded, arms, neighbours)
     keys = {item.key for item in found}
     known = list({one.item.key: one for one in reversed(known)}.values())
@@ -240,13 +242,13 @@ def _signals(
     index: Index, asked: ParsedQuery, embedded: EmbeddedQuery | None, arms: Arms, items: list[IndexItem]
 ) -> list[Signals]:
     bm25 = {one.item.key: one.score for one in arms["keyword"]}
-    share = recall_arms.coverage(index.words, asked.weights, items)
+    coverage = recall_arms.coverage(index.words, asked.weights, items)
     cosine: dict[str, float] = {}
     if embedded is not None:
         cosine = {one.item.vhash: one.score for one in arms["semantic"]}
         missing = sorted({item.vhash for item in items} - set(cosine))
         cosine |= recall_arms.cosines(index, embedded.vector, missing)
-    return [Signals(i, cosine.get(i.vhash), share[i.key], bm25.get(i.key, 0.0)) for i in items]
+    return [Signals(i, cosine.get(i.vhash), coverage[i.key], bm25.get(i.key, 0.0)) for i in items]
 
 
 # -- untrusted sources -------------------------------------------------------------------------------------
@@ -277,7 +279,8 @@ def _penalized(one: Ranked) -> Ranked:
 
 def identified_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     """The candidates; those about another identifier than the query (`terms.is_about_another`) have a third
-    of their score, which is no answer. If none has the query's, those behind such a one stay behind it.
+    of their score, which is no answer. If none has the query's, the first of these caps all behind it: they
+    stay there.
 
     Turns of conversations, whose subject may be in another turn, keep their scores, and so do linked items.
     """
@@ -290,12 +293,12 @@ def identified_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     texts = [_identifying(one.item) for one in found]
     every = "\n".join(texts)
     wanted += [each for each in counted if has_identifier(every, each)]
-    missing, most, changed = is_about_another(every, wanted), 1.0, list[Ranked]()
+    missing, cap, changed = is_about_another(every, wanted), 1.0, list[Ranked]()
     for one, own in zip(found, texts, strict=True):
-        score = min(one.score, most)
+        score = min(one.score, cap)
         if not one.item.speaker and not one.parts.get("linked") and is_about_another(own, wanted):
             score = one.score * OTHER_NUMBER
-            most = min(most, score) if missing else most
+            cap = min(cap, score) if missing else cap
         if score < one.score:
             parts = {**one.parts, "other": round(score - one.score, 4)}
             one = one._replace(score=round(score, 6), parts=parts)
@@ -355,9 +358,11 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
 
 
 def in_file_order(found: list[Ranked]) -> list[Ranked]:
-    """The candidates; neighbours of one section that match equally well by its title, in the file's order."""
+    """The candidates; consecutive ones under one heading that match equally well, by its words, are in the
+    order of their lines."""
 
     def section(one: Ranked) -> tuple[object, ...]:
+        # The key, which no other has, leaves one without a match where it is.
         words = one.parts.get("words", 0.0) if one.item.heading and one.item.record != SESSION else 0.0
         return one.item.path, one.item.heading, words or one.item.key
 
@@ -681,13 +686,13 @@ _KANJI_OR_DIGIT = re.compile(r"[\d一二三四五六七八九十百千万]")
 def _about_other_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     """Whether the query is about a thing named by a number, the first hit about one with another number, no
     hit about the same one, and the first hit has at most half of the query's other words."""
-    numbered = [*_NUMBERED.finditer(asked.text)] if asked.window is None else []
-    if not numbered:
+    things = [*_NUMBERED.finditer(asked.text)] if asked.window is None else []
+    if not things:
         return False
     texts = [one.item.text[:CHECKED_CHARACTERS] for one in hits]
     rest = [word for word in asked.words if word.specific]
     others = False
-    for match in numbered:
+    for match in things:
         parts = [word for word in asked.words if match.start() <= word.start and word.end <= match.end()]
         noun_end = len(asked.text[: match.start()].rstrip())  # of "ticket" in "the ticket BUG-78"
         rest = [word for word in rest if word not in parts and word.end != noun_end]
@@ -724,15 +729,15 @@ def _same_number(one: str, other: str) -> bool:
 def calibrated(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
     """The shown scores of these hits (best first), 0 to 1, not increasing: the first is its `chance`."""
     # A newer value stands before the older one, which may match the query's words much better.
-    at = next((n for n, one in enumerate(hits[:CHECKED_HITS]) if not one.parts.get("newer")), 0)
-    top = max(chance(asked, hits), chance(asked, [*hits[at : at + 1], *hits[:at], *hits[at + 1 :]]))
+    old = next((n for n, one in enumerate(hits[:CHECKED_HITS]) if not one.parts.get("newer")), 0)
+    top = max(chance(asked, hits), chance(asked, [*hits[old : old + 1], *hits[:old], *hits[old + 1 :]]))
     if not top:
         return [0.0] * len(hits)
     scores = [top]
     for at, one in enumerate(hits[1:], 1):
         own = chance(asked, [one, *hits[:at], *hits[at + 1 :]]) * _own_share(one)
         scores.append(min(top, top * one.score / hits[0].score, own))
-    return [round(score, 6) for score in accumulate(reversed(scores), max)][::-1]
+    return [round(score, 6) for score in accumulate(reversed(scores), max)][::-1]  # none below a later one
 
 
 def _own_share(one: Ranked) -> float:
