@@ -1345,6 +1345,13 @@ def test_of_a_misspelt_statement_and_its_correction_the_correction_stays() -> No
     assert len(person("My brother Martin likes green tea.\n\nMy brother Marvin likes green tea.")) == 2
 
 
+def test_what_was_said_in_two_statements_is_merged_with_the_newer_first() -> None:
+    """Which one was merged first depended on the hashes of words, and so did what was kept."""
+    letter = "Betreff: Herr Aigner\nEr war bei uns in Kur.\n\nHilfsmittel: keine\n\nGestern stürzte er in Bonn."
+    found = extract(talk(("person", letter), ("person", "Er war bei uns in Kur.")))
+    assert texts(found) == ["Gestern stürzte er in Bonn. – Er war bei uns in Kur."]
+
+
 def test_how_many_statements_were_left_out_as_near_duplicates_is_told() -> None:
     extraction = Extraction()
     for turn in talk(

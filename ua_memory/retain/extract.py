@@ -957,7 +957,8 @@ class Extraction:
         self._insert(replace(both, kind=earlier.candidate.kind), (self._turns, 0))
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
-        """The keys of the candidates that say the same, or give an earlier value of the same thing."""
+        """The keys of the candidates that say the same, or give an earlier value of the same thing, the newest
+        first."""
         changes = bool(CHANGED.search(candidate.text))
         named = set(candidate.entities)
         shared = Counter(key for term in said for key in self._by_term.get(term, ()))
@@ -978,7 +979,8 @@ class Extraction:
             apart = _are_numbered_apart(text, candidate.text) or _answer_apart(text, candidate.text)
             return same and not apart
 
-        return [key for key, common in shared.items() if similar(self._candidates[key], common)]
+        newest = sorted(shared.items(), reverse=True)
+        return [key for key, common in newest if similar(self._candidates[key], common)]
 
     def _pop(self, key: int) -> _PlacedCandidate:
         found = self._candidates.pop(key)
