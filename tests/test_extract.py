@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import random
+import re
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
 from ua_memory.records import Fact
-from ua_memory.retain.extract import Extraction, extract, extract_without_model
+from ua_memory.retain import extract as extraction
+from ua_memory.retain.extract import Extraction, extract, extract_without_model, phrases
 from ua_memory.retain.extract_by_model import Chunk, TextContext, split_text
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
@@ -1347,7 +1350,9 @@ def test_of_a_misspelt_statement_and_its_correction_the_correction_stays() -> No
 
 def test_what_was_said_in_two_statements_is_merged_with_the_newer_first() -> None:
     """Which one was merged first depended on the hashes of words, and so did what was kept."""
-    letter = "Betreff: Herr Aigner\nEr war bei uns in Kur.\n\nHilfsmittel: keine\n\nGestern stürzte er in Bonn."
+    letter = (
+        "Betreff: Herr Aigner\nEr war bei uns in Kur.\n\nHilfsmittel: keine\n\nGestern stürzte er in Bonn."
+    )
     found = extract(talk(("person", letter), ("person", "Er war bei uns in Kur.")))
     assert texts(found) == ["Gestern stürzte er in Bonn. – Er war bei uns in Kur."]
 
@@ -1573,3 +1578,10 @@ def test_two_machines_two_prices_and_two_ports_are_two_facts() -> None:
         ("Zimmer 12 kostet 80 Euro die Nacht.", "Zimmer 13 kostet 95 Euro die Nacht."),
     ):
         assert len(extract(talk(("person", one), ("person", other)))) == 2
+
+
+def test_each_phrase_is_asked_for_and_there() -> None:
+    source = Path(extraction.__file__).read_text(encoding="utf-8")
+    assert len(phrases()) > 60 and not [name for name in phrases() if f'"{name}"' not in source]
+    asked = re.findall(r'(?:opens_as|has_phrase)\(\s*"([^"]+)"', source)
+    assert len(asked) > 40 and set(asked) <= phrases().keys()

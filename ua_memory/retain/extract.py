@@ -1,4 +1,9 @@
-"""Extraction without a model: the speakers' own sentences that are worth keeping, verbatim."""
+"""Extraction without a model: the speakers' own sentences that are worth keeping, verbatim.
+
+`Extraction` reads a conversation turn by turn, `extract_without_model` a text; the parts of this file, in
+order: words (cues and phrases, from `data/`), the sentences of a turn, the classifier that scores them, short
+answers, conversations, texts, and their lists.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ from ua_memory.transcripts.messages import TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
 
 # -- words -------------------------------------------------------------------------------------------------
-# Word patterns of `data/cues.txt` that are features of the classifier below.
+# Cues are features of the classifier, phrases are what the rules below ask for.
 
 
 WORTH_KEEPING, MOMENTARY = "carries", "passes"
@@ -79,6 +84,10 @@ def worth_cues() -> Mapping[str, Cue]:
         name: Cue(group, late("|".join(alternatives), re.IGNORECASE if cased else 0), cased)
         for (name, group, cased), alternatives in patterns.items()
     }
+
+
+def opens_with_cue(name: str, text: str) -> bool:
+    return worth_cues()[name].pattern.match(text.lower()) is not None
 
 
 @cache
@@ -521,15 +530,14 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
         return False
     if opens_as("courtesy", said) and not _SPECIFIC.search(said):
         return False
-    unspaced = _UNSPACED.search(text)
-    words: list[str] = _WORD.findall(text) if unspaced else text.split()
+    words = _words(text)
     told = opens_as("tells", text) or (opens_as("short appointment", text) and _has_value(text))
     least = 3 if person and told else 5 - person
     if not least <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
     if has_phrase("cut off", text) or not (person or sentence.is_complete or sentence.marker):
         return False
-    plain = words if unspaced else _CODE_LIKE.sub(" ", text).split()
+    plain = words if _UNSPACED.search(text) else _CODE_LIKE.sub(" ", text).split()
     spoken = sum(word.lstrip("\"'„“«(")[:1].isalpha() for word in plain)
     return spoken >= min(4, least) and 2 * spoken >= len(words)
 
@@ -562,7 +570,7 @@ def _question_in(said: Sequence[Sentence]) -> str:
         return ""
     said = said[: asked[-1] + 1] if asked else said
     text, before = said[-1].text if said else "", said[-2] if len(said) > 1 else None
-    about_it = asked and before and _IT.search(text) and _length(before.text) >= _SHORT_QUESTION
+    about_it = asked and before and has_phrase("of it", text) and _length(before.text) >= _SHORT_QUESTION
     short = about_it or _length(text) < _SHORT_QUESTION
     if before and short and (before.text.endswith(_ASKS) or not before.is_item):
         text = f"{before.text} {text}"
@@ -571,17 +579,18 @@ def _question_in(said: Sequence[Sentence]) -> str:
     return text if len(text) <= _LONGEST_QUESTION and _length(text) >= least else ""
 
 
-_IT = late(r"\b(?:it|them|those|dafür|damit|darin|daran)\b", re.IGNORECASE)
-
-
 def _asks(text: str) -> bool:
     """Whether a sentence is a question, if need be without its mark."""
     return text.endswith(_ASKS) or opens_as("asks", text)
 
 
+def _words(text: str) -> list[str]:
+    """The words of a text, also in a script without blanks."""
+    return _WORD.findall(text) if _UNSPACED.search(text) else text.split()
+
+
 def _length(text: str) -> int:
-    """The number of words of a text, also in a script without blanks."""
-    return len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
+    return len(_words(text))
 
 
 def _asks_what(question: str) -> bool:
@@ -620,17 +629,17 @@ def _answer_score(question: str, text: str) -> Score | None:
         return LIMIT
     if _is_question(question) and opens_as("names another", text) and _has_unknown(text):
         return None if has_phrase("of the moment", question) else ANSWER
-    asks = any(worth_cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
+    asks = any(opens_with_cue("request", part) for part in re.split(r"[.,;!]\s+", text))
     with_number = _has_digit(rest) and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
 
 def _without_rules(turn: Turn, said: Sequence[Sentence]) -> tuple[Turn, list[Sentence]]:
     """A turn without the standing rules that stand alone in it beside another sentence, and these rules."""
-    text, rules, refers = one_line(turn.text), list[Sentence](), worth_cues()[REFERS_BACK].pattern
+    text, rules = one_line(turn.text), list[Sentence]()
     for one in said:
         rule = stated_for_good(one.text) and standing_rule(one.text) and is_statement(one, person=True)
-        if rule and not refers.match(one.text.lower()) and one.quote in text:
+        if rule and not opens_with_cue(REFERS_BACK, one.text) and one.quote in text:
             text, rules = text.replace(one.quote, "", 1).strip(), [*rules, one]
     return (replace(turn, text=text), rules) if rules and text else (turn, [])
 
@@ -674,9 +683,6 @@ _LOW_THRESHOLD = 0.25
 """The probability from which a sentence is kept that refers to the one before, which is kept."""
 _SHORT_ITEM, _LONG_LEAD = 4, 10
 """In words: shorter items are joined with the rest of their list; a longer lead does not introduce it."""
-_NAMES_SEVERAL = late(r"\b(?:are|were|and)\b")
-_ABOUT_THEM = late(r"(?:[\w’']+ ){1,4}them\b")
-"""A sentence about things that the one before has named, if that speaks of several."""
 _VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
 _VALUE_WORD = late(r"[^\W\d_]{3,}")
 _NUMBERED = late(
@@ -957,8 +963,8 @@ class Extraction:
         self._insert(replace(both, kind=earlier.candidate.kind), (self._turns, 0))
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
-        """The keys of the candidates that say the same, or give an earlier value of the same thing, the newest
-        first."""
+        """The keys of the candidates that say the same, or give an earlier value of the same
+        thing, the newest first."""
         changes = bool(CHANGED.search(candidate.text))
         named = set(candidate.entities)
         shared = Counter(key for term in said for key in self._by_term.get(term, ()))
@@ -1127,11 +1133,11 @@ def _passage_start(said: Sequence[Sentence], scores: Sequence[Score], start: int
         start -= 1
     one, before = said[start], said[start - 1] if start > free else None
     corrects = opens_as("amends", one.text)
-    refers = worth_cues()[REFERS_BACK].pattern.match(one.text.lower())
+    refers = opens_with_cue(REFERS_BACK, one.text)
     leans = corrects or refers or opens_as("points back", one.text)
     if before and not leans:
-        several = _ABOUT_THEM.match(one.text) and _NAMES_SEVERAL.search(before.text)
-        leans = bool(several) or _speaks_on(before, one)
+        several = opens_as("about them", one.text) and has_phrase("several", before.text)
+        leans = several or _speaks_on(before, one)
     if leans and before and before.block == one.block and _introduces_next(before):
         return start - 1
     alone = corrects or not refers or _SPECIFIC.search(one.text) or _ends_in_rule(one.text)
@@ -1154,7 +1160,7 @@ def _corrects_value(one: Sentence, other: Sentence) -> bool:
     """Whether a sentence gives another value than the one before, or in a few words what it should say."""
     if not opens_as("amends", other.text) or not _introduces_next(one):
         return False
-    request = worth_cues()["request"].pattern.match(one.text.lower())
+    request = opens_with_cue("request", one.text)
     both = _has_value(one.text) and _has_value(other.text)
     return both or (opens_as("picks another", other.text) and not request)
 
@@ -1162,7 +1168,7 @@ def _corrects_value(one: Sentence, other: Sentence) -> bool:
 def _ends_in_rule(text: str) -> bool:
     """Whether a standing rule follows a semicolon, and says itself what it is about."""
     rule = text.partition("; ")[2]
-    return standing_rule(rule) and not worth_cues()[REFERS_BACK].pattern.match(rule.lower())
+    return standing_rule(rule) and not opens_with_cue(REFERS_BACK, rule)
 
 
 def _speaks_on(one: Sentence, other: Sentence) -> bool:
@@ -1265,8 +1271,7 @@ def _assistant_context(turn: Turn, following: Turn | None) -> Context:
 
 
 # -- extraction from texts ---------------------------------------------------------------------------------
-# Facts of a text without a model: its author's own sentences, list items and rows of tables, verbatim. The
-# cells of a row are written with the heads of their columns.
+# Facts of a text without a model: its author's own sentences, list items and rows of tables, verbatim.
 
 
 TEXT_THRESHOLD, FEW_FACTS, SHORT_TEXT = 0.4, 12, 3
@@ -1276,8 +1281,6 @@ _FEWEST_WORDS = 4
 """The least words of a sentence or list item that is kept."""
 _CONTENTS = late(r"(?:[^:;]*: )?(?:\[[^\]]*\]\(#[^)]*\)[\W\d]*){2,}")
 """A table of contents: links to headings."""
-_ROW = late(r"\s*\|(.*)\|\s*$")
-_RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
 
 def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
@@ -1299,20 +1302,21 @@ def _text_facts(chunk: Chunk, parts: Sequence[TextPart]) -> list[Fact]:
     """The facts of what people say in a chunk, in its order: its lists, what is worth keeping, answers, and
     if these are few, whole sentences with a name or a number; or a short text as one statement."""
     whole = [one for one in parts if one.role == "person"]
-    said = [replace(one, text=_without_tales(one.text)) for one in whole]
-    heads = [one_line(one.head) for one in said if one.head in one.text]
-    listed = list(_outside(heads, (fact for one in said for fact in _entries(one))))
+    plain = [replace(one, text=_without_tales(one.text)) for one in whole]
+    said = [(one, sentences(one.text)) for one in plain]
+    heads = [one_line(one.head) for one in plain if one.head in one.text]
+    listed = list(_outside(heads, (fact for one in plain for fact in _entries(one))))
     covered = [*heads, *map(_quote_of, listed)]
     scored = [
-        *_worthy_facts(said),
-        *(fact for one in said for fact in (*_list_facts(one), *_attendance(one))),
+        *_worthy_facts(plain),
+        *(fact for one in said for fact in (*_list_facts(*one), *_attendance(*one))),
         *_answers_in_chat(parts),
     ]
     scored = [*listed, *_outside(covered, scored)]
-    told = (sentence.text for one in said for sentence in sentences(one.text))
+    told = (sentence.text for _, some in said for sentence in some)
     known = {name for text in told if len(text.split()) > 2 for name in names(text)}
     known |= {name for fact in scored for name in fact.entities}
-    specific = list(_outside(covered, (fact for one in said for fact in _specific_facts(one, known))))
+    specific = list(_outside(covered, (fact for one in said for fact in _specific_facts(*one, known))))
     tasks = [fact for fact in specific if _is_task(fact.text, known)]
     every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
     found = [*_outside(covered, _short_text(whole, every))] or every
@@ -1370,29 +1374,104 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
         yield from (_to_fact(parts[0], one, one) for one in each)
 
 
-def _list_facts(part: TextPart) -> Iterator[Fact]:
-    """List items that are whole statements, and the rows of tables."""
-    for sentence in sentences(part.text):
-        if sentence.is_item and not sentence.nested and len(sentence.text.split()) >= _FEWEST_WORDS:
-            text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.with_speaker
-            if not text.rstrip().endswith("?"):
-                yield _to_fact(part, text, sentence.quote)
-    yield from (_to_fact(part, text, line, cells) for text, line, cells in _table_rows(part.text))
-
-
-def _attendance(part: TextPart) -> Iterator[Fact]:
+def _attendance(part: TextPart, said: Iterable[Sentence]) -> Iterator[Fact]:
     """Who was at a meeting and who was not, as one statement with the title or heading above it."""
     title = ""
-    for present, run in groupby(sentences(part.text), key=lambda one: opens_as("attendance", one.text)):
-        said = list(run)
+    for present, run in groupby(said, key=lambda one: opens_as("attendance", one.text)):
+        lines = list(run)
         if present:
-            text = "; ".join(one.text.rstrip(".;") for one in said)
-            named = " ".join(f"with {one.text.partition(': ')[2]}" for one in said)
-            text = f"{title} – {text}" if (title := title or said[0].heading) else text
-            fact = _to_fact(part, text, " ".join(one.quote for one in said), named)
+            text = "; ".join(one.text.rstrip(".;") for one in lines)
+            named = " ".join(f"with {one.text.partition(': ')[2]}" for one in lines)
+            text = f"{title} – {text}" if (title := title or lines[0].heading) else text
+            fact = _to_fact(part, text, " ".join(one.quote for one in lines), named)
             yield replace(fact, when=extract_by_model.when_in_text(text, part.at.date() if part.at else None))
-        titles = [one for one in said if not _FIELD.match(one.text)]
+        titles = [one for one in lines if not _FIELD.match(one.text)]
         title = titles[-1].text if titles and not (titles[-1].is_complete or titles[-1].marker) else ""
+
+
+def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
+    """Short answers in a chat, each with the question before it, which may be confirmed by a mere yes."""
+    for asking, part in pairwise(parts):
+        question, quote = _question_in(sentences(asking.text)), one_line(part.text)
+        if part.role != "person" or (asking.role, asking.speaker) == (part.role, part.speaker):
+            continue
+        if asking.at and part.at and part.at < asking.at:
+            continue  # a mail quotes the one that it answers
+        if not question.endswith(_ASKS) or has_phrase("chatter", f"{question} – {quote}"):
+            continue
+        if not _answer_score(question, quote) and not _agrees(question, quote):
+            continue
+        asked, answer = _to_fact(asking, question, question), _to_fact(part, quote, quote)
+        who, when = dict.fromkeys((*asked.entities, *answer.entities)), answer.when or asked.when
+        text = f"{asked.text} – {answer.text}"
+        yield replace(answer, text=text, entities=tuple(who), when=when, quotes=(Quote(quote),))
+
+
+def _agrees(question: str, reply: str) -> bool:
+    """Whether a reply says yes, and no more, to a question with a name or a number."""
+    specific = _is_question(question) and (_has_digit(question) or names(question))
+    mere = opens_as("agrees", reply) and phrases()["mere assent"].fullmatch(reply)
+    return bool(specific and mere)
+
+
+def _is_task(text: str, known: Collection[str]) -> bool:
+    """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
+    found = phrases()["task"].match(text)
+    if not found or any(found[1].casefold() in some for some in (ORDINARY, STOP_WORDS, all_stop_words())):
+        return False
+    return found[1] in known or not in_lexicon(found[1])
+
+
+def _specific_facts(part: TextPart, said: Iterable[Sentence], known: Collection[str]) -> Iterator[Fact]:
+    """Whole sentences with a name or a number."""
+    for sentence in said:
+        whole = sentence.is_complete or part.speaker  # in a chat few end with a stop
+        plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
+        first = sentence.text.split(maxsplit=1)[0]
+        task = _is_task(sentence.text, known)
+        telling = first in known or task or _has_digit(sentence.text) or names(sentence.text)
+        if part.head and opens_with_cue("request", sentence.text):
+            continue  # of an agent, or of the other side of a chat
+        if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
+            yield _to_fact(part, sentence.with_speaker, sentence.quote)
+
+
+def _to_fact(part: TextPart, text: str, quote: str, named: str = "", day: str = "") -> Fact:
+    """A statement as a fact, with its quote if that differs. Its names and its day are read from it unless
+    other words for them are given."""
+    found = names(named or text)
+    if part.speaker:
+        text, found = f"{part.speaker}: {text}", tuple(dict.fromkeys((part.speaker, *found)))
+    said = [one.text for one in sentences(quote)]
+    when = _when(said, day or quote, part.at.date() if part.at else None)
+    return Fact(text, entities=found, when=when, quotes=() if text == quote else (Quote(quote),))
+
+
+def _without_repetitions(facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Each statement once, without those that are part of another."""
+    kept: list[tuple[frozenset[str], Fact]] = []
+    for fact in facts:
+        if only_secrets(fact.text) or _CONTENTS.fullmatch(fact.text):
+            continue
+        words = terms(fact.text)
+        if not any(words <= said for said, _ in kept):
+            kept = [each for each in kept if not each[0] < words]
+            kept.append((words, fact))
+    yield from (fact for _, fact in kept)
+
+
+def _position(text: str, fact: Fact) -> int:
+    flat = one_line(text)
+    return flat.find(_quote_of(fact)) % (len(flat) + 1)
+
+
+def _quote_of(fact: Fact) -> str:
+    return one_line(fact.quotes[0].text if fact.quotes else fact.text)
+
+
+# -- lists, forms and tables of texts ----------------------------------------------------------------------
+# A list is a run of lines of one kind below one heading. Short items are joined to one statement; a day, a
+# contact, a field of a form and a row of a table are one each, with the title, or the heads of the columns.
 
 
 _ANY_DAY = date(2001, 2, 3)
@@ -1411,6 +1490,8 @@ _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
 _MOST_JOINED = 20
 """Most lines that are one statement."""
+_ROW = late(r"\s*\|(.*)\|\s*$")
+_RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
 
 def _entries(part: TextPart) -> Iterator[Fact]:
@@ -1581,62 +1662,14 @@ def _dated(line: str, foreign: bool) -> str:
     return next((lead + line for lead in ways), "")
 
 
-def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
-    """Short answers in a chat, each with the question before it, which may be confirmed by a mere yes."""
-    for asking, part in pairwise(parts):
-        question, quote = _question_in(sentences(asking.text)), one_line(part.text)
-        if part.role != "person" or (asking.role, asking.speaker) == (part.role, part.speaker):
-            continue
-        if asking.at and part.at and part.at < asking.at:
-            continue  # a mail quotes the one that it answers
-        if not question.endswith(_ASKS) or has_phrase("chatter", f"{question} – {quote}"):
-            continue
-        if not _answer_score(question, quote) and not _agrees(question, quote):
-            continue
-        asked, answer = _to_fact(asking, question, question), _to_fact(part, quote, quote)
-        who, when = dict.fromkeys((*asked.entities, *answer.entities)), answer.when or asked.when
-        text = f"{asked.text} – {answer.text}"
-        yield replace(answer, text=text, entities=tuple(who), when=when, quotes=(Quote(quote),))
-
-
-def _agrees(question: str, reply: str) -> bool:
-    """Whether a reply says yes, and no more, to a question with a name or a number."""
-    specific = _is_question(question) and (_has_digit(question) or names(question))
-    mere = opens_as("agrees", reply) and phrases()["mere assent"].fullmatch(reply)
-    return bool(specific and mere)
-
-
-def _is_task(text: str, known: Collection[str]) -> bool:
-    """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
-    found = phrases()["task"].match(text)
-    if not found or any(found[1].casefold() in some for some in (ORDINARY, STOP_WORDS, all_stop_words())):
-        return False
-    return found[1] in known or not in_lexicon(found[1])
-
-
-def _specific_facts(part: TextPart, known: Collection[str]) -> Iterator[Fact]:
-    """Whole sentences with a name or a number."""
-    for sentence in sentences(part.text):
-        whole = sentence.is_complete or part.speaker  # in a chat few end with a stop
-        plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
-        first = sentence.text.split(maxsplit=1)[0]
-        task = _is_task(sentence.text, known)
-        telling = first in known or task or _has_digit(sentence.text) or names(sentence.text)
-        if part.head and worth_cues()["request"].pattern.match(sentence.text.lower()):
-            continue  # of an agent, or of the other side of a chat
-        if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
-            yield _to_fact(part, sentence.with_speaker, sentence.quote)
-
-
-def _to_fact(part: TextPart, text: str, quote: str, named: str = "", day: str = "") -> Fact:
-    """A statement as a fact, with its quote if that differs. Its names and its day are read from it unless
-    other words for them are given."""
-    found = names(named or text)
-    if part.speaker:
-        text, found = f"{part.speaker}: {text}", tuple(dict.fromkeys((part.speaker, *found)))
-    said = [one.text for one in sentences(quote)]
-    when = _when(said, day or quote, part.at.date() if part.at else None)
-    return Fact(text, entities=found, when=when, quotes=() if text == quote else (Quote(quote),))
+def _list_facts(part: TextPart, said: Iterable[Sentence]) -> Iterator[Fact]:
+    """List items that are whole statements, and the rows of tables."""
+    for sentence in said:
+        if sentence.is_item and not sentence.nested and len(sentence.text.split()) >= _FEWEST_WORDS:
+            text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.with_speaker
+            if not text.rstrip().endswith("?"):
+                yield _to_fact(part, text, sentence.quote)
+    yield from (_to_fact(part, text, line, cells) for text, line, cells in _table_rows(part.text))
 
 
 def _table_rows(text: str) -> Iterator[tuple[str, str, str]]:
@@ -1657,25 +1690,3 @@ def _table_rows(text: str) -> Iterator[tuple[str, str, str]]:
         elif not row:
             head = []
         above = line
-
-
-def _without_repetitions(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Each statement once, without those that are part of another."""
-    kept: list[tuple[frozenset[str], Fact]] = []
-    for fact in facts:
-        if only_secrets(fact.text) or _CONTENTS.fullmatch(fact.text):
-            continue
-        words = terms(fact.text)
-        if not any(words <= said for said, _ in kept):
-            kept = [each for each in kept if not each[0] < words]
-            kept.append((words, fact))
-    yield from (fact for _, fact in kept)
-
-
-def _position(text: str, fact: Fact) -> int:
-    flat = one_line(text)
-    return flat.find(_quote_of(fact)) % (len(flat) + 1)
-
-
-def _quote_of(fact: Fact) -> str:
-    return one_line(fact.quotes[0].text if fact.quotes else fact.text)
