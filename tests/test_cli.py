@@ -24,7 +24,7 @@ from ua_memory.cli.app import VERBS, Verbs, command_line
 from ua_memory.errors import EXIT_CODES, Usage
 from ua_memory.text import dates
 from ua_memory.views import output as boundary
-from ua_memory.views.hits import match_positions
+from ua_memory.views.hits import match_positions, shown_lines
 from ua_memory.views.output import Screen, ago, cell_width, day_title, dumps, printable
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -828,6 +828,16 @@ def test_matches_are_forms_of_the_querys_words() -> None:
     assert marked("昨日東京タワーに行った", "東京タワー") == ["東京タワー"]
     assert marked("Straße und STRASSE", "strasse") == ["Straße", "STRASSE"]
     assert marked("anything", "") == []
+
+
+def test_the_lines_of_a_snippet_with_the_match_are_shown() -> None:
+    rows = [f"| Member {n} | 06 00 00 00 {n:02} |" for n in range(10)]
+    table = ["| Name | Phone |", "|---|---|", *rows, "| Priya | 06 42 |"]
+    assert shown_lines(table, "phone of Priya").split("\n") == [*table[:2], "…", *table[-4:]]
+    assert shown_lines(table, "boats").split("\n") == [*table[:6], "…"]
+    assert shown_lines(table[:6], "Priya").split("\n") == table[:6]
+    text = [f"line {n}" for n in range(8)]
+    assert shown_lines([*text, "the mast"], "mast").split("\n") == ["…", *text[3:], "the mast"]
 
 
 # -- dates ---------------------------------------------------------------------------------------------

@@ -162,6 +162,13 @@ def test_an_accepted_rule_is_told_once_at_a_start(memory: Memory) -> None:
     assert len(told) == 1 and "Fridays" in told[0]
 
 
+def test_a_rule_has_the_day_it_was_stated_on(memory: Memory) -> None:
+    stated(memory, "Always check the links, we shipped two broken ones in May.", when="2026-05")
+    memory.refresh(vectors=False)
+    (told,) = readonly.rules(memory.index.words.db, "shop")
+    assert "(2026-11-" in told
+
+
 def test_what_was_rejected_stays_rejected_by_the_trail_alone(memory: Memory, clock: Clock) -> None:
     stated(memory, "Never deploy on Fridays.")
     (one,) = memory.proposals.list()

@@ -379,6 +379,18 @@ def test_hermes_is_not_left_asking_for_a_provider_that_is_gone(
         assert file.read_bytes().decode() == (text if after is None else wanted)
 
 
+def test_a_bank_that_other_folders_do_not_find_is_told(tmp_path: Path) -> None:
+    home, notes = tmp_path / "home", tmp_path / "home/my notes"
+    notes.mkdir(parents=True)
+    shell = Shell(home, notes)
+    shell.ok("init", ".")
+    told = shell.ok("install", "claude-code").err
+    assert f"only sessions in {notes} use it" in told and f"--bank '{notes}' install claude-code" in told
+    assert "only sessions" not in shell.ok("--bank", str(notes), "install", "claude-code").err
+    shell.ok("init", str(home / "ua-memory"))
+    assert "only sessions" not in shell.ok("install", "codex").err
+
+
 def test_without_a_bank_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "home").mkdir()

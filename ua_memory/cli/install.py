@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from ua_memory.errors import (
     Usage,
 )
 from ua_memory.git.history import unified_file_diff
-from ua_memory.paths import make_private
+from ua_memory.paths import default_bank, is_bank, make_private
 from ua_memory.store import swap
 from ua_memory.views.output import Screen, count, emit_json, note
 
@@ -531,9 +532,13 @@ def _add_client(name: str, client: Client) -> None:
             apply_steps(steps)
         show_steps(call, target, steps, dry=dry_run, line=agents_md is None)
         try:
-            caller.bank_root(call)
+            root, default = caller.bank_root(call), default_bank(call.home)
         except NoBank as none:
             note(call, f"{none.what}; until there is one, nothing is saved: {none.hint}")
+        else:
+            if not dry_run and caller.named(call) is None and root != default and not is_bank(default):
+                other = f"ua-memory --bank {shlex.quote(str(root))} install {name}"
+                note(call, f"only sessions in {root} use it: there is no bank at {default}; for all: {other}")
         return None
 
     def uninstall(call: Call, agents_md: str | None = Agents, dry_run: bool = DryRun, **chosen: Any) -> None:

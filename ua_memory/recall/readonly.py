@@ -301,7 +301,8 @@ def rules(db: sqlite3.Connection, project: str) -> list[str]:
     first, newest first. Those in core memory, which is shown as well, are left out."""
     scope, here = _project_filter(project)
     sql = (
-        f"SELECT text, date, own FROM items WHERE kind = 'preference' AND {_STATED}"
+        "SELECT text, coalesce(nullif(day, ''), date), own FROM items"
+        f" WHERE kind = 'preference' AND {_STATED}"
         f" AND ({here} OR instr(tags, '\"project:') = 0)"
         " AND NOT EXISTS (SELECT 1 FROM items AS told"
         " WHERE told.record = 'core' AND instr(told.text, items.text) > 0)"

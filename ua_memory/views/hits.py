@@ -38,6 +38,7 @@ ENDING_LENGTH = 3
 """Letters by which the endings of two forms of a word may differ."""
 
 _WORD = re.compile(r"[^\W_]+")
+_TABLE_RULE = re.compile(r"\s*\|[\s|:-]*-[\s|:-]*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
@@ -58,8 +59,7 @@ def show_hits(
         if answer.days and hit.outside and not any(one.outside for one in answer.hits[: rank - 1]):
             screen.line((_other_days_heading(answer.days, first=rank == 1), "faint"))
             screen.line()
-        path = hit.item.path.removeprefix(f"{root}/")
-        _show_hit(screen, rank, replace(hit, item=replace(hit.item, path=path)), query, today)
+        _show_hit(screen, rank, hit, query, today, root)
         if explain:
             _show_scores(screen, hit)
     if not answer.hits and answer.stale.get("files"):
@@ -87,23 +87,21 @@ def _other_days_heading(days: DateRange, *, first: bool) -> str:
     return f"No match from {asked} (all: ua-memory list {' '.join(options)}). From other days:"
 
 
-def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
-    item = hit.item
+def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date, root: str) -> None:
+    item = replace(hit.item, path=hit.item.path.removeprefix(f"{root}/"))
     day = f"  {_relative_day(item.date, today)}" if item.date and screen.is_terminal else ""
     day += f"  about {item.when}" if item.when and item.when != item.day else ""
     more = "".join(f"  {each}" for each in (_headings(item), *_shown_tags(item)) if each)
     front: list[Styled] = [(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")]
     screen.item(front, (_location(item), "path"), day, id_label(item.id), (more, "faint"))
-    lines = hit.snippet.strip().split("\n")
-    shown = "\n".join(lines[:SNIPPET_LINES]) + ("\n…" if len(lines) > SNIPPET_LINES else "")
-    screen.item("   ", *highlight(shown, query))
+    screen.item("   ", *highlight(shown_lines(hit.snippet.strip().split("\n"), query), query))
     if item.retired:
         screen.item([("   retired   ", "faint")], (item.retired, "faint"))
     if item.flag:
         screen.item([("   flag      ", "faint")], (item.flag, "warn"))
     if old := hit.replaces:
         text = next(iter(old.text.splitlines()), "")[:LONGEST_OLD_VALUE]
-        named = (f"^{old.id}", "id") if old.id else (_location(old), "path")
+        named = (f"^{old.id}", "id") if old.id else (_location(old).removeprefix(f"{root}/"), "path")
         said = (f"{_relative_day(old.date, today)}: {text}  ", "faint")
         screen.item([("   before    ", "faint")], said, named)
     if hit.folded:
@@ -111,6 +109,20 @@ def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> N
         more = f" … ({len(places)})" if len(places) > SHOWN_FOLDED else ""
         says = "also      " if item.record != "observation" else "rests on  "
         screen.item([(f"   {says}", "faint")], (", ".join(places[:SHOWN_FOLDED]) + more, "faint"))
+
+
+def shown_lines(lines: list[str], query: str) -> str:
+    """At most SNIPPET_LINES lines of a snippet, those that have most of the query's words; of a table, which
+    may be long, with its head."""
+    if len(lines) <= SNIPPET_LINES:
+        return "\n".join(lines)
+    head = lines[:2] if _TABLE_RULE.fullmatch(lines[1]) else []
+    room = SNIPPET_LINES - len(head)
+    found = [len(match_positions(line, query)) for line in lines[len(head) :]]
+    starts = range(max(len(found) - room, 0) + 1)
+    start = len(head) + max(starts, key=lambda n: (sum(found[n : n + room]), -n))
+    shown = [*head, *["…"] * (start > len(head)), *lines[start : start + room]]
+    return "\n".join(shown) + ("\n…" if start + room < len(lines) else "")
 
 
 def _headings(item: IndexItem) -> str:
