@@ -163,6 +163,24 @@ def test_a_dry_run_shows_what_and_how_much(shell: Shell) -> None:
         assert "no cost" in asking(shell, fake, "flush", "talk.jsonl", "--dry-run").out and fake.bodies == []
 
 
+def test_a_dry_run_explains_why_a_sentence_is_not_saved(shell: Shell) -> None:
+    kept = "We moved the shop database to Postgres because of its JSON type."
+    (shell.cwd / "talk.md").write_text(
+        f"**User:** hi there! {kept} What is the port? Port: 6543. It may be nice to look at it today.\n\n"
+        "**Assistant:** ok, I will look at it.\n",
+        "utf-8",
+    )
+    *lines, last = shell.ok("flush", "talk.md", "--dry-run", "--force", "--explain").out.splitlines()[1:]
+    assert lines == [
+        f"  + {kept}",
+        "  - hi there!  (a greeting, a pleasantry or a line of a log)",
+        "  - What is the port?  (a question)",
+        "  - Port: 6543.  (2 words, fewer than 4)",
+    ]
+    assert re.fullmatch(r"  - It may be nice .*  \(score 0\.\d\d, less than 0\.5\d\)", last)
+    assert "--explain belongs to --dry-run" in shell("flush", "talk.md", "--explain").err
+
+
 # -- a model -------------------------------------------------------------------------------------------
 
 

@@ -282,6 +282,7 @@ def flush(
     ),
     force: bool = Option(False, "--force", help="Flush below the threshold too."),
     dry_run: bool = Option(False, "--dry-run", help="Show what would be saved, and what a model would cost."),
+    explain: bool = Option(False, "--explain", help="With --dry-run: why not your other sentences."),
     detach: bool = Option(
         False, "--detach/--wait", help="Queue it and return; the work continues in the background."
     ),
@@ -311,6 +312,8 @@ def flush(
             return _flush_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
     if since or yes:
         raise Usage("--since and --yes belong to --again", hint="ua-memory flush --again --since 30d")
+    if explain and not dry_run:
+        raise Usage("--explain belongs to --dry-run", hint="ua-memory flush --dry-run --explain FILE")
     if detach:
         spawn.ignore_hangup()
     with caller.opened(call) as memory, _open_transcript(call, memory, transcript) as stream:
@@ -318,7 +321,8 @@ def flush(
         if stream is None and memory.config.enabled and not dry_run:  # what hooks left behind
             queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
         if dry_run:
-            found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
+            chosen |= {"model": call.model(memory), "explain": explain}
+            found, cost = memory.conversations.preview(stream, **chosen)
             show_result(call, found, views.flush_preview_json, views.show_flush_preview, cost)
         elif detach:
             found = memory.conversations.enqueue(stream, model=call.model(memory), **chosen)

@@ -104,10 +104,10 @@ class Conversations:
 
     def preview(
         self, transcript: Transcript | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
-        client: str | None = None, session: str | None = None,
+        client: str | None = None, session: str | None = None, explain: bool = False,
     ) -> tuple[Flush, Estimate | None]:  # fmt: skip
-        """What a flush without a model would save and, if there is a model, its cost. Writes and sends
-        nothing."""
+        """What a flush without a model would save, with `explain` also why not the rest, and, if there is a
+        model, its cost. Writes and sends nothing."""
         if not self._store.config.enabled:
             return Flush(notes=(DISABLED_NOTE,)), None
         flusher = self.flusher()
@@ -118,8 +118,8 @@ class Conversations:
             )
         cost = estimate(turns, model, self._store.config.context_window) if model and turns else None
         recalled = (*result.recalled, *(line for each in flusher.queue.all() for line in each.recalled))
-        preview, redacted = flusher.preview(turns, recalled), dict(flusher.redacted)
-        return replace(result, preview=preview, redacted=redacted), cost
+        preview, unkept = flusher.preview(turns, recalled, explain=explain)
+        return replace(result, preview=preview, unkept=unkept, redacted=dict(flusher.redacted)), cost
 
     def flush_turns(
         self, session: Session, turns: Sequence[Turn], *, size: int | None = None,

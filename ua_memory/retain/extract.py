@@ -16,6 +16,7 @@ from datetime import date, tzinfo
 from functools import cache
 from itertools import groupby, pairwise
 from math import exp, log
+from typing import NamedTuple
 
 from ua_memory.index.terms import STOP_WORDS, all_stop_words
 from ua_memory.index.terms import words as words_of
@@ -40,7 +41,7 @@ from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.sentences import CODE, goes_on, spans
 from ua_memory.text.sentences import sentences as plain_sentences
-from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule, stated_for_good
+from ua_memory.text.wording import ANSWERED, CHANGED, counted, standing_rule, stated_for_good
 from ua_memory.transcripts.messages import TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
 
@@ -521,25 +522,33 @@ def _without_speaker(sentence: Sentence) -> str:
 
 
 def is_statement(sentence: Sentence, person: bool) -> bool:
-    """Whether a sentence is a statement: neither too short nor too long, not cut off, and no row of names,
-    line of a log, question or pleasantry."""
+    """Whether a sentence is a statement."""
+    return not why_no_statement(sentence, person)
+
+
+def why_no_statement(sentence: Sentence, person: bool) -> str:
+    """Why a sentence is no statement, '' if it is one: neither too short nor too long, not cut off, and no
+    row of names, line of a log, question or pleasantry."""
     text, said = sentence.text, _without_speaker(sentence)
     if _LOG_LINE.match(text) or phrases()["salutation"].fullmatch(text) or opens_as("pleasantry", text):
-        return False
+        return "a greeting, a pleasantry or a line of a log"
     if _asks(said) and not (person and has_phrase("tag", text)):
-        return False
+        return "a question"
     if opens_as("courtesy", said) and not _SPECIFIC.search(said):
-        return False
+        return "a courtesy"
     words = _words(text)
     told = opens_as("tells", text) or (opens_as("short appointment", text) and _has_value(text))
     least = 3 if person and told else 5 - person
-    if not least <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
-        return False
-    if has_phrase("cut off", text) or not (person or sentence.is_complete or sentence.marker):
-        return False
+    if len(words) < least:
+        return f"{counted(len(words), 'word')}, fewer than {least}"
+    if len(words) > 80 or len(text) > 600:
+        return "too long"
+    complete = person or sentence.is_complete or sentence.marker
+    if not complete or text.endswith(":") or has_phrase("cut off", text):
+        return "not complete"
     plain = words if _UNSPACED.search(text) else _CODE_LIKE.sub(" ", text).split()
     spoken = sum(word.lstrip("\"'„“«(")[:1].isalpha() for word in plain)
-    return spoken >= min(4, least) and 2 * spoken >= len(words)
+    return "" if spoken >= min(4, least) and 2 * spoken >= len(words) else "mostly code or numbers"
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -707,6 +716,27 @@ def extract(turns: Iterable[Turn], *, likely: float | None = None) -> list[Candi
     return extraction.best()
 
 
+class Unkept(NamedTuple):
+    """A person's sentence, and why extraction does not keep it."""
+
+    text: str
+    why: str
+
+
+def why_not_kept(turns: Sequence[Turn], kept: Iterable[Candidate]) -> Iterator[Unkept]:
+    """A person's sentences in these turns that are in no statement `kept`."""
+    extraction = Extraction()
+    for turn in turns:
+        extraction.add(turn)
+    quotes, least = " ".join(" ".join(one.quote.split()) for one in kept), extraction.threshold("person")
+    for one in (one for turn in turns if turn.role == "person" for one in sentences(turn.text)):
+        found = score(one, Context(person=True)).value
+        known = found >= least and "said before, in another statement, or taken back"
+        why = known or why_no_statement(one, person=True) or f"score {found:.2f}, less than {least:.2f}"
+        if " ".join(one.quote.split()) not in quotes:
+            yield Unkept(one.text, why)
+
+
 @dataclass(slots=True)
 class _PlacedCandidate:
     """A candidate with its position in the conversation and the terms it is compared by."""
@@ -785,7 +815,7 @@ class Extraction:
         """The statements worth keeping, in the order in which they were said."""
         self._score_pending_turn(None)
         said = sorted(self._candidates.values(), key=lambda each: each.order)
-        kept = [each for each in said if each.candidate.score >= self._threshold(each.candidate.who)]
+        kept = [each for each in said if each.candidate.score >= self.threshold(each.candidate.who)]
         self.duplicates = sum(each.duplicates for each in kept)
         return [each.candidate for each in kept]
 
@@ -794,7 +824,8 @@ class Extraction:
             (number, turn), self._pending_turn = self._pending_turn, None
             self._score_turn(number, turn, _assistant_context(turn, following))
 
-    def _threshold(self, who: str) -> float:
+    def threshold(self, who: str) -> float:
+        """The least score of a speaker's statement; it rises with the length of the conversation."""
         long = min(1.0, self._sentence_counts[who] / LONG_CONVERSATION)
         return self._given_threshold or THRESHOLD[who] + (LONG_THRESHOLD[who] - THRESHOLD[who]) * long
 

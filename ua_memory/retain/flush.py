@@ -37,7 +37,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain import ledger
-from ua_memory.retain.extract import MOST_STATEMENTS, Extraction
+from ua_memory.retain.extract import MOST_STATEMENTS, Extraction, Unkept, why_not_kept
 from ua_memory.retain.queue import Jobs, QueueEntry, TurnQueue, queue_key
 from ua_memory.retain.subagent import (
     Candidate,
@@ -446,6 +446,8 @@ class Flush:
     was_read: bool = False
     done: tuple[FlushedSession, ...] = ()
     preview: tuple[Candidate, ...] | None = None
+    unkept: tuple[Unkept, ...] = ()
+    """With `explain`: a person's other sentences."""
     redacted: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     silent: bool = False
@@ -526,10 +528,14 @@ class Flusher:
             session, turns, now=self.store.now(), agent=config.sessions_agent, title=title
         )
 
-    def preview(self, turns: Sequence[Turn], recalled: Iterable[str] = ()) -> tuple[Candidate, ...]:
-        """What a flush of these turns without a model would save. Nothing is written or sent."""
-        clean = (replace(t, text=self._redact(t.text)) for t in filter_turns(turns, self.store.config))
-        return tuple(self._extract(clean, RecalledLines(recalled)).candidates)
+    def preview(
+        self, turns: Sequence[Turn], recalled: Iterable[str] = (), *, explain: bool = False
+    ) -> tuple[tuple[Candidate, ...], tuple[Unkept, ...]]:
+        """(what a flush of these turns without a model would save, with `explain` what it would not). Nothing
+        is written or sent."""
+        clean = [replace(t, text=self._redact(t.text)) for t in filter_turns(turns, self.store.config)]
+        kept = tuple(self._extract(clean, RecalledLines(recalled)).candidates)
+        return kept, tuple(why_not_kept(clean, kept)) if explain else ()
 
     def drain(
         self, first: Session | None = None, done: OnFlushed | None = None, *, every: bool = False

@@ -126,6 +126,8 @@ def show_flush_preview(screen: Screen, found: Flush, cost: Estimate | None) -> N
         screen.line(f"{found.due}: nothing would be saved.")
     elif not found.preview:
         screen.line("Nothing would be saved.")
+    for text, why in found.unkept:
+        screen.item([("  - ", "removed")], text, (f"  ({why})", "faint"))
     if cost:
         screen.line(output.estimate_text(cost))
     screen.note(*found.notes)
@@ -173,7 +175,7 @@ def flush_preview_json(found: Flush, cost: Estimate | None) -> dict[str, Any]:
     return {
         **_transcript_json(found),
         "preview": [fields(one, *said) for one in found.preview or ()],
-        **fields(found, "redacted", "notes"),
+        **fields(found, ("unkept?", ("text", "why")), "redacted", "notes"),
         **output.estimate_json(cost),
     }
 
