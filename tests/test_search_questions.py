@@ -150,6 +150,9 @@ def test_a_query_that_is_only_a_time_is_given_what_names_it_after_that(tmp_path:
         ("what happened the day after the race", "after", "the race"),
         ("what did she say before we moved to Kiel?", "before", "we moved to Kiel"),
         ("who called two weeks after the concert", "after", "the concert"),
+        ("que s'est-il passé la semaine avant l'inspection ?", "before", "l'inspection"),
+        ("zwei Tage nach dem Umzug", "after", "dem Umzug"),
+        ("la semana antes de la regata, qué pasó", "before", "la regata"),
     ],
 )
 def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -> None:
@@ -162,6 +165,8 @@ def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -
     [
         "the port before 6543", "after that", "what is before", "since when",
         "after the dinner with Ines we sold the boat",
+        "chaque jour avant le repas", "le jour avant qu'il parte", "la semaine après", "vor dem Haus",
+        "die Lampe vor der Tür",
     ],
 )  # fmt: skip
 def test_what_names_no_event_is_none(query: str) -> None:
@@ -176,6 +181,8 @@ def test_what_names_no_event_is_none(query: str) -> None:
         ("the week after the race", "2026-10-25", "2026-11-01"),
         ("two weeks before the race", "2026-10-10", "2026-10-17"),
         ("three days after the race", "2026-10-27", "2026-10-28"),
+        ("deux semaines avant la régate", "2026-10-10", "2026-10-17"),
+        ("der Tag nach dem Rennen", "2026-10-25", "2026-10-26"),
         ("after the race", "2026-10-24", None),
         ("before the race", None, "2026-10-25"),
         ("during the race", "2026-10-24", "2026-10-25"),

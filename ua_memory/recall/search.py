@@ -474,7 +474,7 @@ class _Search:
         if hit is None:
             return None, []
         start, end = event.window(date.fromisoformat(hit.item.date))
-        only = is_generic(clean(text), (event.at,))
+        only = is_generic(clean(text), (event.at,), foreign=not is_english(text))
         days = (start.isoformat() if start else "", end.isoformat() if end else "")
         window = DateRange(*days, only, (event.at,) if only or event.days else (), not event.days)
         source = f"{hit.item.path}:{hit.item.line}: {hit.snippet.splitlines()[0][:LONGEST_EVENT]}"

@@ -668,6 +668,18 @@ _EVENT = late(
     r"(?=[?!.]*\s*$|[,;:]|\s+(?:what|who|where|which|how|did|was|were|is|do|does)\b)",
     re.IGNORECASE,
 )
+_EVENT_ABROAD = late(
+    r"\b(?<!chaque )(?<!jeden )(?<!cada )(?<!les )"
+    r"(?:(?P<number>un[ea]?|deux|trois|quatre|zwei|drei|vier|dos|tres|cuatro|\d{1,3})\s+)?"
+    r"(?P<unit>jour|tag|día|semaine|woche|semana|mois|monat|mes|week-end|wochenende|fin de semana)e?n?s?\s+"
+    r"(?P<how>après|avant|nach|vor|después de|antes de)\s*"
+    r"(?P<phrase>(?:l[ea]s?|l['’]|d(?:em|er|en)|mon|ma|notre|nos|unser\w*|mein\w*|l|los|mi|nuestr[ao])"
+    r"\s*[^\W\d_].*?)(?=[?!.]*\s*$|[,;:]|\s+(?:que|qui|quoi|où|was|wer|wo|qué|quién|dónde)\b)",
+    re.IGNORECASE,
+)
+"""As `_EVENT` with a distance: `la semaine avant la régate`, `zwei Tage nach dem Umzug`."""
+_NUMBERS_ABROAD = {"deux": 2, "zwei": 2, "dos": 2, "trois": 3, "drei": 3, "tres": 3, "quatre": 4, "vier": 4}
+_UNITS_ABROAD = {"semaine": 7, "woche": 7, "semana": 7, "mois": 30, "monat": 30, "mes": 30}
 _STATEMENT = late(r"(?!(?:i|we|you|he|she|they)\b)\w+\s.*\s(?:i|we|you|he|she|they)\s+\w", re.IGNORECASE)
 """A noun and a clause after it: "after the dinner we sold the boat" states something and asks for no time."""
 _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "ten")
@@ -677,6 +689,8 @@ _LENGTHS = {"week": 7, "month": 30}
 def timing_event(text: str) -> TimedByEvent | None:
     """The event that a query gives its time by, or None. To be called only if `read` finds no time."""
     found = _EVENT.search(text[:LONGEST])
+    if not found and (abroad := _EVENT_ABROAD.search(text[:LONGEST])):
+        return _event_abroad(abroad)
     if not found or not re.search(r"[^\W\d_]{3}", found["phrase"]):
         return None
     if not found.start() and not text[found.end() :].strip("?!. ") and _STATEMENT.match(found["phrase"]):
@@ -693,10 +707,22 @@ def timing_event(text: str) -> TimedByEvent | None:
     return TimedByEvent(found["phrase"].strip(), how, found.span(), max(days, 1), length)
 
 
+def _event_abroad(found: re.Match[str]) -> TimedByEvent:
+    how = "after" if found["how"].casefold() in ("après", "nach", "después de") else "before"
+    unit, number = found["unit"].casefold(), (found["number"] or "").casefold()
+    phrase = found["phrase"].strip()
+    if unit in ("week-end", "wochenende", "fin de semana"):
+        return TimedByEvent(phrase, how, found.span(), 1, 2, weekend=True)
+    length = _UNITS_ABROAD.get(unit, 1)
+    count = int(number) if number.isdigit() else _NUMBERS_ABROAD.get(number, 1)
+    return TimedByEvent(phrase, how, found.span(), count * length if length == 1 or count > 1 else 1, length)
+
+
 _PLANNED = late(
     r"\b(?:not|n't|never|no date|cancel\w*|postpon\w*|plan\w*|will|going to|want\w*|wish\w*|dream\w*"
     r"|think\w*|wonder\w*|whether|if|maybe|might|before|until|ahead of|next (?:year|month|week)"
-    r"|sign\w* up|tickets?|fee)\b",
+    r"|sign\w* up|tickets?|fee"
+    r"|fixée? (?:au|à|pour)|prévue?s?|aura lieu|annulée?s?|reportée?s?|geplant|verschoben|abgesagt)\b",
     re.IGNORECASE,
 )
 _HAPPENED = late(
