@@ -16,11 +16,19 @@ from ua_memory.index.embedding import Embedder
 from ua_memory.index.items import IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.markdown.document import parse
-from ua_memory.recall.search import PROMPT_PASSAGE_LENGTH, Hit, prompt_hits, search, search_many
+from ua_memory.recall.search import (
+    PROMPT_PASSAGE_LENGTH,
+    Hit,
+    for_prompt,
+    prompt_hits,
+    search,
+    search_many,
+    usefulness,
+)
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
-from ua_memory.text.noise import asks_for_tasks, two_questions
+from ua_memory.text.noise import asks_for_tasks, is_chore, two_questions
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -317,6 +325,32 @@ def test_open_and_finished_tasks_are_found(tmp_path: Path, query: str, expected:
         assert not answer.hits[len(expected) :] or answer.hits[len(expected)].score < answer.hits[0].score
         assert not search(index, "open tasks for the garden").answered
         assert texts(index, "when is the open day")[0] == "The open day is on Friday."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "chore"),
+    [
+        ("run the unit tests", True),
+        ("please sort the imports", True),
+        ("explain this query line by line", True),
+        ("lass den linter laufen", True),
+        ("corrige les fautes dans ce texte", True),
+        ("write the docs on throttling", False),
+        ("runtime errors in production again", False),
+        ("add the deposit to the invoice", False),
+    ],
+)
+def test_a_chore_is_about_what_is_at_hand(prompt: str, chore: bool) -> None:
+    assert is_chore(prompt) == chore
+
+
+def test_a_chore_is_given_only_what_it_matches_well(roles: Index) -> None:
+    task, chore = "inspect the pier", "list the pier"
+    found = search(roles, task)
+    matches = (replace(found.hits[0], match=match / 100) for match in range(100))
+    hit = next(one for one in matches if usefulness([one], task, found.items) > 0.5)
+    some = replace(found, hits=(hit,))
+    assert for_prompt(some, task, "", Config()).hits and not for_prompt(some, chore, "", Config()).hits
 
 
 @pytest.mark.parametrize(

@@ -1007,8 +1007,9 @@ _ASKS_SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|w
 """Queries for several things."""
 GOOD_FACT, GOOD_PASSAGE = 0.58, 0.75
 """The minimum score of a first hit, a fact or a passage, for a prompt that asks a question."""
-USEFUL = 0.5
-"""The minimum `usefulness` for other prompts. Of 100 tasks about unknown things 90 get no hits."""
+USEFUL, USEFUL_FOR_CHORE = 0.5, 0.65
+"""The minimum `usefulness` for other prompts, and for chores (`noise.is_chore`). Of 100 tasks about unknown
+things 90 get no hits."""
 PROMPT_WORDS = 8
 """Long prompts share rare words with any text by chance: the shared weight is divided by their length in
 units of this many words."""
@@ -1050,7 +1051,8 @@ def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
         return hits[0].score >= ANSWERED
     if noise.is_question(prompt) and not noise.is_request(prompt):
         return hits[0].score >= (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT)
-    return usefulness(hits, prompt, answer.items) >= USEFUL
+    least = USEFUL_FOR_CHORE if noise.is_chore(prompt) else USEFUL
+    return usefulness(hits, prompt, answer.items) >= least
 
 
 def usefulness(hits: Sequence[Hit], prompt: str, items: int) -> float:

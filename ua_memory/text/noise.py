@@ -186,6 +186,22 @@ def is_request(prompt: str) -> bool:
     return _REQUEST_TO_ACT.match(prompt) is not None
 
 
+_CHORE = late(
+    r"^\W*(?:(?:please|pls|bitte|ok(?:ay)?|(?:can|could|would) you|kannst du|peux[- ]tu|puedes|puoi)\W+)*"
+    r"(?:sort|rename|run|explain|list|translate|proofread|correct|format|count|convert|bump|(?:erklär|sortier|übersetz|benenn"
+    r"|korrigier)e?|lass|explique|traduis|corrige|trie|liste|renomme|explica|traduce|ordena|renombra"
+    r"|spiega|traduci|ordina|correggi|rinomina|how (?:do|can|to)|what does|was macht|comment|cómo|come si)\b"
+    r"|\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|quest[aeio])\b",
+    re.IGNORECASE,
+)
+
+
+def is_chore(prompt: str) -> bool:
+    """Whether a prompt is about what is at hand ("explain this line", "sort the imports"), and so seldom
+    needs what was said before."""
+    return _CHORE.search(prompt) is not None
+
+
 Description = namedtuple("Description", ("before", "clause", "after"))
 """The `clause` or role by which a query describes somebody instead of naming them, with what stands `before`
 it; `after` is what follows a role, and None if the description is a relative clause."""
