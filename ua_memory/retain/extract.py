@@ -42,7 +42,7 @@ from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.sentences import CODE, goes_on, spans
 from ua_memory.text.sentences import sentences as plain_sentences
 from ua_memory.text.wording import ANSWERED, CHANGED, counted, standing_rule, stated_for_good
-from ua_memory.transcripts.messages import TextPart, speaker, text_parts
+from ua_memory.transcripts.messages import PERSON_NAME, TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
 
 # -- words -------------------------------------------------------------------------------------------------
@@ -168,25 +168,26 @@ _NUMBERED_LINES = late(r"(?:^[ \t]*\d{1,3}[.)][ \t].*(?:\n|\Z))+", re.MULTILINE)
 _CHECKED_ITEM = late(r"\s*(?:[✅✓✔☑❌✗☐]\ufe0f?|\[[ xX]\])\s+")
 _NOT_PROSE = late(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>])")
 """Tables, quotations, rules, drawings, shell prompts, markup: not the speaker's own words."""
-_DUMP = late(
-    r"\s*(?:[{}\[\]()]+[,;]?\s*$|[{\[]\s*[\"'{\[]|at\s+\S+\s*\(|File \"|Traceback |diff --git|@@ |"
-    r"[+-]{3} [ab]/|"
-    r"[\w.$]+\s*=\s*\S.*[;{(]\s*$|(?:import|from|const|let|var|def|class|function|export"
-    r"|return)\b.*[;:{(]\s*$|"
-    r"(?:\w+)?Error\b:?\s|[\w./-]+:\d+(?::\d+)?:?(?:\s|$)|\"?[\w-]+\"?:\s\S.*,\s*$)|.*(?:[{};]|=>|\\)\s*$"
-    r"|.*\{\"|"
-    r"\s*(?:\"?[\w-]+\"?:\s+)?[\"{\[].*[\"\]},]\s*$"
+_DUMP_STARTS = (
+    r"[{}\[\]()]+[,;]?\s*$",  # nothing but brackets
+    r"[{\[]\s*[\"'{\[]|\"?[\w-]+\"?:\s\S.*,\s*$",  # JSON
+    r"at\s+\S+\s*\(|File \"|Traceback |(?:\w+)?Error\b:?\s",  # a traceback
+    r"[\w./-]+:\d+(?::\d+)?:?(?:\s|$)",  # a compiler's place: main.c:12:5
+    r"diff --git|@@ |[+-]{3} [ab]/",
+    r"[\w.$]+\s*=\s*\S.*[;{(]\s*$",  # an assignment
+    r"(?:import|from|const|let|var|def|class|function|export|return)\b.*[;:{(]\s*$",
 )
+_DUMP_VALUE = r"\s*(?:\"?[\w-]+\"?:\s+)?[\"{\[].*[\"\]},]\s*$"
+_DUMP = late(rf"\s*(?:{'|'.join(_DUMP_STARTS)})|.*(?:[{{}};]|=>|\\)\s*$|.*\{{\"|{_DUMP_VALUE}")
+"""Output and code."""
 _BOLD = late(r"(\*\*\*|\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
 _ITALIC = late(
     r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])|(?<![\w_])_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?![\w_])"
 )
 _NEXT_WORD = late(r"[\"'„“«(]*([^\W\d_]+)")
 
-_SPEAKER_LABEL = late(
-    r"[*_]*((?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}):[*_]* "
-    r"(?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?"
-)
+_SPEAKER_LABEL = late(rf"[*_]*({PERSON_NAME}):[*_]* (?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?")
+"""A speaker's name, and whether they say "I"."""
 _FIELD = late(
     r"([A-ZÀ-Þ](?:[^:.!?\n]|\.(?= \d)){1,40}?|(?:morgen|mittag|abend|nacht)s|matin|midi|soir|morning|noon"
     r"|evening|night) ?: *(?=\S)"

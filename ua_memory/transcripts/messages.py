@@ -237,7 +237,7 @@ _LINE = (  # title, a line for each day, and messages, whose time is of that day
     re.compile(rf"(?:\w{{2,9}}, )?(?P<day>{_NUMBERS})(?:\s?\(\w+\)| \w+)?\s*$"),
     re.compile(r"(?P<time>\d{1,2}:\d\d(?: [AP]M)?)\t(?:(?P<name>[^\t\n]{1,40})(?:\t|$))?"),
 )
-_NAME = r"(?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}"
+PERSON_NAME = r"(?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}"
 _NAME_LABEL = r"[*_]*(?P<name>{0}):[*_]* (?=\S)"
 _FROM = r"\u200e?(?:From|Von|De|Da) ?: *"
 _SENDER = r"\"?(?P<name>[^\"<(\n]{0,60}?)\"? *[<(]*(?P<mail>[\w.+-]+@[\w.-]+)[>)]*"
@@ -408,7 +408,7 @@ def _name_labels(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     """The labels of a conversation between named people: most lines begin with one, and one person asks
     another, who replies, or one speaks again after another. None if one is an agent's, or if all are English
     words."""
-    label = re.compile(_NAME_LABEL.format(_NAME))
+    label = re.compile(_NAME_LABEL.format(PERSON_NAME))
     labels = [(found["name"], line.rstrip()) for line in lines if (found := label.match(line))]
     others = {name for name, _ in labels if name in NO_NAMES or name.casefold() in LABELS}
     said = [one for one in labels if one[0] not in others]
