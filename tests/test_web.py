@@ -49,8 +49,8 @@ from ua_memory.mcp.tools import listen
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.store.scan import SnapshotCache
-from ua_memory.web import app, guard, pages, render
-from ua_memory.web.guard import Guard, OneTimeLink
+from ua_memory.web import app, pages, render
+from ua_memory.web.app import Guard, OneTimeLink
 
 PORT = 4711
 HOST = f"127.0.0.1:{PORT}"
@@ -238,7 +238,7 @@ def test_a_link_works_once_and_for_a_minute(browser: Browser, monkeypatch: pytes
     assert answer.headers["set-cookie"] == f"{browser.cookie}; HttpOnly; SameSite=Strict; Path=/"
     assert browser.ask(f"/enter?t={token}").status_code == 401
     late = browser.link.make()
-    os.utime(browser.link.file, (0, time.time() - guard.LINK_SECONDS - 1))
+    os.utime(browser.link.file, (0, time.time() - app.LINK_SECONDS - 1))
     assert browser.ask(f"/enter?t={late}").status_code == 401
     assert browser.ask("/enter?t=").status_code == 401
 
@@ -327,7 +327,7 @@ def test_no_path_leads_out_of_the_bank(browser: Browser, path: str) -> None:
 def test_what_is_too_long_is_refused(browser: Browser) -> None:
     assert browser.get("/search?q=" + "a" * 3000).status_code == 414
     assert browser.get("/search?q=" + "a" * 401).status_code == 404
-    big = "a=" + "b" * (guard.MOST_BODY + 1)
+    big = "a=" + "b" * (app.MOST_BODY + 1)
     head = browser.memory.store.history.head()
     answer = browser.send("/do/undo", "POST", big, {**FORM, "cookie": browser.cookie})
     assert answer.status_code == 413 and answer.headers["x-content-type-options"] == "nosniff"

@@ -35,8 +35,7 @@ from ua_memory.text import tokens
 from ua_memory.text.redaction import change_texts, redact_lines
 from ua_memory.views.hits import search_json
 from ua_memory.views.output import note, print_json, printable
-from ua_memory.web.app import IDLE, Served, serve
-from ua_memory.web.guard import OneTimeLink, put_private
+from ua_memory.web.app import IDLE, OneTimeLink, Served, put_private, serve
 from ua_memory.web.pages import LONGEST_QUERY, Failed, options
 
 if TYPE_CHECKING:
