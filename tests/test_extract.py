@@ -788,6 +788,33 @@ def test_a_sentence_that_corrects_the_one_before_or_leans_on_it_stays_with_it(sa
 
 
 @pytest.mark.parametrize(
+    ("turns", "kept"),
+    [
+        (("The notebooks run in papermill.", "please don't run them by hand"), 0),
+        (("`compare.cmd` bills last month with both programs.", "Run that after every change."), 0),
+        (("the backups have to last longer", "How long should it be then?", "30 days"), 0),
+        (("sicherungen müssen länger da sein", "Wie viele Tage sollen es werden?", "30"), 0),
+        (("the backups have to last longer", "How many days for the nightly ones?", "30 days"), 1),
+        (("We use papermill.", "always use that script for reports, never the old one"), 1),
+        (("We use papermill.", "I think that by June the report is in German"), 1),
+    ],
+)
+def test_what_points_back_is_kept_behind_what_it_is_about(turns: tuple[str, ...], kept: int) -> None:
+    """All turns are in one fact, or (1) the last ones stand without the first."""
+    roles = ("assistant", "person") if len(turns) == 2 else ("person", "assistant", "person")
+    found = texts(extract(talk(*zip(roles, turns, strict=True), ("assistant", "Done."))))
+    with_last = next(text for text in found if turns[-1] in text)
+    assert all(turn.rstrip(".") in with_last for turn in turns[kept:]) and (turns[0] in with_last) == (
+        not kept
+    )
+
+
+@pytest.mark.parametrize("said", ["wie lang heben wir die stände auf", "was brauche ich für den antrag"])
+def test_a_question_without_its_mark_is_none_to_keep(said: str) -> None:
+    assert extract(talk(("person", said), ("assistant", "Das steht im Vertrag."))) == []
+
+
+@pytest.mark.parametrize(
     "said, kept",
     [
         ("Tengo dos hijos, Ana y Luis. No fumo. No me gusta el café.", 3),

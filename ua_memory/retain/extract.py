@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 from math import exp, log
 from typing import NamedTuple
 
-from ua_memory.index.terms import STOP_WORDS, all_stop_words
+from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
@@ -877,6 +877,9 @@ class Extraction:
         if not typed and (least := _answer_score(about, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
+            if before and _is_bare_value(turn.text) and _asks_of_it(about):
+                both = f"{before}{'.' * before[-1].isalnum()} {about}"
+                about = both if len(both) <= _LONGEST_QUESTION else about
             kept = _answer(about, found, answer, self._zone, least is LIMIT or leans)
             self._insert(kept, (number, 0))
             self._last_said = kept.text
@@ -1072,6 +1075,16 @@ def _has_value(text: str) -> bool:
     """Whether a text has a number, a day or a month."""
     forms = (form for word in _VALUE_WORD.findall(text) for form in (word, word.rstrip("s")))
     return _has_digit(text) or any(map(foreign_dates.is_name, forms))
+
+
+def _is_bare_value(text: str) -> bool:
+    return _has_value(text) and _length(text) <= _LONGEST_VALUE
+
+
+def _asks_of_it(question: str) -> bool:
+    """Whether what a question is about is only in the turn before it: "What should it be then?"."""
+    thin = len(terms(question)) < 3 or not is_english(question)
+    return thin and has_phrase("of it", question) and len(plain_sentences(question)) == 1
 
 
 def _subject_terms(text: str) -> frozenset[str]:
