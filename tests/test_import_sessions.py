@@ -173,8 +173,9 @@ def test_the_sessions_of_all_clients_are_found_and_no_machines(shell: Shell) -> 
 
 def test_a_fact_has_the_day_and_the_speaker_of_its_session(shell: Shell) -> None:
     claude(shell)
+    foretold = found(shell, "--dry-run")["preview"]
     done = found(shell)
-    assert new(done) == {ID: 4} and len(done["flushed"]) == 1
+    assert new(done) == {ID: 4} and len(done["flushed"]) == 1 and len(facts(shell)) == foretold
     text = (shell.cwd / "memory/2026-11-20.md").read_text()
     assert "## 14:30 · claude-code · session 258c7280" in text and f"through: claude-code/{ID}/" in text
     assert "origin: person" in text and '"cwd:/home/x"' in text

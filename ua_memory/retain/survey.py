@@ -300,7 +300,7 @@ class TranscriptImport:
         flusher, kept, costs = self._conversations.flusher(), 0, list[Estimate]()
         for one in sessions:
             turns, recalled = new_turns(one)
-            kept += len(flusher.preview(turns, recalled))
+            kept += len(flusher.preview(turns, recalled)[0])
             if model and turns:
                 costs.append(estimate(turns, model, self._store.config.context_window))
         return kept, sum_estimates(costs)
