@@ -20,7 +20,7 @@ from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
-from ua_memory.recall import dedupe, fusion
+from ua_memory.recall import fusion, newer
 from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, parse_query
 from ua_memory.recall.fusion import order_by_time
@@ -531,7 +531,7 @@ def test_a_long_text_costs_little(letters: str) -> None:
     text = (letters * 60_000)[:60_000]
     begun = perf_counter()
     fusion._NUMBERED.findall(text)
-    list(wording.moves(text[: dedupe.READ_CHARACTERS], "english", "new"))
+    list(wording.moves(text[: newer.READ_CHARACTERS], "english", "new"))
     assert perf_counter() - begun < 2
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ua_memory.index import items as index_items
 from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import SESSION, IndexItem
+from ua_memory.index.items import SESSION, IndexItem, chunks, placeholders
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import (
     has_identifier,
@@ -30,6 +30,8 @@ from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
 from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
+from ua_memory.records import ref_of, written_id
+from ua_memory.text import wording
 from ua_memory.text.names import entities, numerals
 from ua_memory.text.noise import is_question, word_stem
 from ua_memory.text.patterns import data_text, without_accents
@@ -37,6 +39,7 @@ from ua_memory.text.sentences import sentences
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
+    from ua_memory.index.words import WordIndex
     from ua_memory.text.dates import Order
 
 
@@ -272,6 +275,51 @@ def _penalized(one: Ranked) -> Ranked:
         return one
     score = round(max(one.score - UNTRUSTED_PENALTY, one.score / 2), 6)
     return one._replace(score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})
+
+
+# -- sources of beliefs ------------------------------------------------------------------------------------
+# A belief is no more trustworthy than the facts it cites.
+
+
+def with_origin_of_proofs(words: WordIndex, found: list[Ranked]) -> list[Ranked]:
+    """The candidates; an observation of untrusted facts only, and an opinion that cites one, get the origin
+    of such a fact, and with it its label and penalty. Beliefs that a person wrote keep theirs."""
+    beliefs = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}
+    if not beliefs:
+        return found
+    sources = _untrusted_sources(words, {proof for item in beliefs.values() for proof in item.proofs})
+    inherited = {key: source for key, item in beliefs.items() if (source := _inherited_source(item, sources))}
+    return [_with_source(one, inherited.get(one.item.key)) for one in found]
+
+
+def _with_source(one: Ranked, source: Source | None) -> Ranked:
+    return one._replace(item=replace(one.item, origin=source[0], client=source[1])) if source else one
+
+
+Source = tuple[str, str | None]
+"""An origin and a client."""
+
+
+def _untrusted_sources(words: WordIndex, ids: Iterable[str]) -> dict[str, Source | None]:
+    """{ref: the source of an untrusted fact, None for a trusted one} of the facts that exist."""
+    found: dict[str, Source | None] = {}
+    refs = frozenset(ids)
+    for part in chunks(sorted({written_id(ref) for ref in refs})):
+        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({placeholders(part)})"
+        for written, origin, client, path in words.db.execute(query, part):
+            if (block := ref_of(path, written)) not in refs:
+                continue
+            if not wording.untrusted(origin, client or None, path):
+                found[block] = None
+            else:
+                found.setdefault(block, (origin, client or None))
+    return found
+
+
+def _inherited_source(item: IndexItem, sources: dict[str, Source | None]) -> Source | None:
+    known = [sources[proof] for proof in item.proofs if proof in sources]
+    untrusted = [each for each in known if each]
+    return untrusted[0] if untrusted and (item.record == "opinion" or len(untrusted) == len(known)) else None
 
 
 # -- identifiers -------------------------------------------------------------------------------------------

@@ -170,8 +170,8 @@ _KINDS = [
 #     form        what `kind` adds for a query that is not English
 #
 # `fusion.fuse` has `meaning`, `words`, `before`, `after` (the neighbours). Added afterwards: in arms `linked`
-# for being found by a related name; in dedupe `support` for the fact that quotes a passage, `facts` for the
-# facts of an observation, `newer` for replacing an older hit; in fusion `other` for another identifier,
+# for being found by a related name; in dedupe `support` for the fact that quotes a passage, and `facts` for
+# those of an observation; `newer` for replacing an older hit; in fusion `other` for another identifier,
 # `untrusted`, `asks` for repeating the question, `order` by time, and (cross), the cross-encoder's score.
 
 

@@ -24,7 +24,6 @@ from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, is_damaged
 from ua_memory.markdown.document import texthash
 from ua_memory.recall import arms as recall_arms
-from ua_memory.recall import dedupe
 from ua_memory.recall.arms import (
     ArmHit,
     Arms,
@@ -38,7 +37,7 @@ from ua_memory.recall.arms import (
     parse_query,
     read_dates,
 )
-from ua_memory.recall.dedupe import KeptHit, fold
+from ua_memory.recall.dedupe import KeptHit, fold, with_support
 from ua_memory.recall.fusion import (
     ANSWERED,
     BASELINE_RANK,
@@ -56,7 +55,9 @@ from ua_memory.recall.fusion import (
     rank_candidates,
     recent_first,
     unanswered_last,
+    with_origin_of_proofs,
 )
+from ua_memory.recall.newer import newer_first
 from ua_memory.records import Place
 from ua_memory.text import dates, noise
 from ua_memory.text.names import entities
@@ -631,20 +632,20 @@ def _reorder(
 ) -> tuple[list[Ranked], Mapping[str, IndexItem], list[str]]:
     """(the candidates in their final order, {key of a newer item: the older one it replaces}, notes): after
     the penalty for untrusted sources, the cross-encoder, dates, and replaced values."""
-    found, notes = penalize_untrusted(dedupe.with_origin_of_proofs(index.words, found)), []
+    found, notes = penalize_untrusted(with_origin_of_proofs(index.words, found)), []
     found = unanswered_last(identified_first(found, one.asked), one.asked)
     if index.cross is not None and text.strip():
         try:
             found = apply_cross_encoder(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
-    found = in_file_order(dedupe.with_support(found))
+    found = in_file_order(with_support(found))
     if order := one.order or ("latest" if not one.past and dates.asks_number(text) else None):
         found = order_by_time(found, order)
     elif not one.past:
         found = recent_first(found, one.asked)
     found = days_first(found, one.asked)
-    return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
+    return (found, {}, notes) if one.past else (*newer_first(found, text), notes)
 
 
 def _backlog(left: Mapping[str, int]) -> str:

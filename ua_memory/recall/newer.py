@@ -1,0 +1,589 @@
+"""Of two hits with different values for one thing the newer ranks before the older.
+
+A sentence states a value if it has a number, date, time, channel or quotation. It replaces an older one if
+it states a change ("now", "moved to") and shares a word that few of the hits have, or otherwise if it says
+nearly the same. A fact also replaces an older one with nearly the same words if just one of them is
+negated, or if it states a change and has other names. It says something of what is asked about in the older
+one: a launch that is moved is no newer birthday, though one sentence has both, nor is Leo's lesson a newer
+one of Mia's; "the lesson" is. Whoever moved, changed jobs or replaced one thing by another
+(`wording.moves`) is no longer where an older fact says. A hit that matches the query much worse than the
+older one must state a change and share two words with it, or one if the older value is in a passage's
+sentence with a word of the query: a passage matches by all its sentences, a fact by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ua_memory.index.items import SESSION
+from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_unspaced
+from ua_memory.index.terms import words as words_of
+from ua_memory.recall.arms import Ranked
+from ua_memory.recall.dedupe import SPEAKER
+from ua_memory.text import wording
+from ua_memory.text.calendar import A_MONTH
+from ua_memory.text.foreign_dates import is_name
+from ua_memory.text.names import entities, foreign_stop_words, numerals
+from ua_memory.text.noise import word_stem
+from ua_memory.text.sentences import sentences
+from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
+
+if TYPE_CHECKING:
+    from ua_memory.index.items import IndexItem
+
+
+REPLACED_HITS, REPLACED_PASSAGES = 40, 10
+"""Hits, best first, that are compared, and those among which sessions' passages are: a passage has ten times
+the sentences of a fact."""
+_LIKE = 0.6
+"""The minimum share of words in common with the older sentence if no change is stated."""
+_NEAR = 0.7
+"""The minimum score, relative to a passage, of a hit that replaces a sentence without a word of the query:
+the passage was found by another of its sentences."""
+_OPPOSITE = 0.8
+"""The minimum share of the longer sentence's words in common with one that contradicts it."""
+_DENIES = re.compile(
+    r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás)\b|\bn[’']|ません"
+    r"|なかった|ない(?=[。、\s]|$)"
+)
+_DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
+"""Negations in case-folded text, and also what Japanese has in the affirmative form of the verb, in any."""
+_NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
+_REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
+_CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
+_LONGER = re.compile(r"[a-z]\w\w+")
+_NUMBER = r"\d[\d.,:]*\d|\d"
+_MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
+_WEEKLY = (
+    r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
+    r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
+    r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
+)
+"""A recurring day of the week. Lookaheads for the first letter are for speed."""
+_AFTER_DAY = (
+    r"\s*(?:[,;:!?)]|\.(?!\d)|$)"
+    r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
+)  # fmt: skip
+"""What follows a day of the month, but not the number of a floor or an attempt."""
+_A_DAY = (
+    r"\b(?=[dfjlmstvwz])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    r"|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
+    r"|(?:lune|marte|mercole|giove|vener)dì|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b|[月火水木金土日]曜"
+)
+"""A day of the week, which is a value of a sentence that states a change."""
+_VALUES = {
+    "date": re.compile(
+        rf"(?=[\dabdefjmnostuz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+        rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
+        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
+        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
+        rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
+        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY}))",
+        re.IGNORECASE,
+    ),
+    "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
+    "weekday": re.compile(_WEEKLY, re.IGNORECASE),
+    "day": re.compile(_A_DAY, re.IGNORECASE),
+    "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
+    "percent": re.compile(
+        rf"(?:{_NUMBER})(?=\s*(?:%|percent\b|prozent\b|por\s+ciento\b|pour\s+cent\b))", re.IGNORECASE
+    ),
+    "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
+}
+_UNITS = frozenset(
+    """
+number numbers nummer numéro número
+euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
+months year years stunde stunden tag tage woche wochen monat monate jahr jahre heure heures jour jours semaine
+mois an ans hora horas día días semana mes meses año años
+""".split()  # noqa: SIM905
+)
+_COUNTED = re.compile(r"\d (\w{3,})")
+"""A noun after a number."""
+_MEASURED = re.compile(
+    r"[€$£¥]\s?\d|\d\s?(?:[€$£¥%]|(?:euros?|dollars?|francs?|kg|lbs?|km|cm|mm|ml|kwh)\b)", re.IGNORECASE
+)
+"""A number with its unit."""
+_MAY_STATE = re.compile(
+    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}|{_A_DAY}"
+)
+"""What a case-folded sentence with a value has."""
+_MOVING = (
+    r"\b(?:mov|push|shift|rais|lower|cut|schieb|verleg|senk|avanc|déplac|repouss|muev|sub|baj)\w*"
+    r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)"
+)
+"""What stands before a value that is left for another."""
+_ENDING = (
+    r"\b(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus"
+    r"|au lieu d[eu]s?|ya no|en vez de|invece d\w+|non più|niet meer|in plaats van|não mais|em vez d\w+)"
+    r"['’\s]\s*(?:\S+\s){0,2}?"
+)
+"""What stands before a value that is one no more."""
+_UNFIT = (
+    r"\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+(?:\w+\s+)?"
+    r"(?:too|zu|trop|demasiado|troppo|demais|te)\b"
+)
+"""What stands behind one: "10 was too long"."""
+_IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
+"""What stands between a role and a name, or before the sentence that names somebody for it."""
+_LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
+"""Beginnings of sentences whose subject is in the sentence before."""
+
+
+class _ValueSentence:
+    """A sentence with the values it states by kind, `rest` without them, and the sentence before. Its stems
+    are only computed when the values of two sentences differ. A sentence without other words ("it's the 13th
+    now") includes those of the sentence before."""
+
+    def __init__(
+        self, text: str, values: Mapping[str, frozenset[str]], rest: str, before: str, *, same_speaker: bool
+    ) -> None:
+        self.text, self.values, self._rest, self._before = text, values, rest, before
+        self._same_speaker = same_speaker
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """The first four letters of its words, except stop words: a cheap comparison before that of stems."""
+        return frozenset(word[:4] for word in _LONGER.findall(self.text.casefold()) if word not in STOP_WORDS)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return self._own | _stems(CHANGED.sub(" ", self._before)) if self._leans else self._own
+
+    @cached_property
+    def _leans(self) -> bool:
+        return len(self._own) <= 1 or _LEANS.match(self.text) is not None
+
+    @cached_property
+    def subject(self) -> str:
+        """The stem of its first content word, '' if it has none."""
+        return next((min(stems) for word in words_of(self._bare) if (stems := _stems(word))), "")
+
+    @cached_property
+    def parts(self) -> list[frozenset[str]]:
+        """The words of each statement in it: of its clauses with a value, else of itself unless it is an
+        exclamation."""
+        found, clause = list[str](), ""
+        for part in _CLAUSES.split(self.text):
+            clause += part
+            if _MAY_STATE.search(part.casefold()):
+                found.append(clause)
+                clause = ""
+        if found[1:]:
+            return [_stems(each) for each in found]
+        return [self.words] if self.values or len(self.words) > 1 else []
+
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """The stems of nouns after numbers: amps, sacks, nights."""
+        return _stems(" ".join(_COUNTED.findall(self.text)))
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        return _stems(self._bare)
+
+    @cached_property
+    def _bare(self) -> str:
+        return CHANGED.sub(" ", self._rest) if self._says_change else self._rest
+
+    @cached_property
+    def claimed(self) -> frozenset[str]:
+        """The stems without negations."""
+        denying = self.denies or not self.text.isascii()
+        return _stems(_DENYING.sub(" ", self._bare)) if denying else self._own
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return _stems(" ".join(_NAMES.findall(self._rest)))
+
+    @cached_property
+    def denies(self) -> bool:
+        return _DENIES.search(self.text.casefold()) is not None
+
+    @cached_property
+    def changed(self) -> bool:
+        leans = self._leans and self._same_speaker
+        return self._says_change or (leans and CHANGED_FOLDED.search(self._before.casefold()) is not None)
+
+    @cached_property
+    def _says_change(self) -> bool:
+        return CHANGED_FOLDED.search(self.text.casefold()) is not None
+
+    def moves_from(self, old: _ValueSentence) -> bool:
+        """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
+        Mondays"."""
+        values = "|".join(re.escape(value.rstrip(".")) for some in old.values.values() for value in some)
+        left = rf"(?:{_MOVING}\s+|{_ENDING})(?:{values})\b|(?<!\w)(?:{values})(?:\s*(?:→|[-=]>)|{_UNFIT})"
+        return re.search(left, self.text.casefold()) is not None
+
+    @cached_property
+    def answers(self) -> frozenset[str]:
+        """The words of the question that it answers, as in "Which port does staging use? – 6543"."""
+        at = ANSWERED.search(self.text)
+        return frozenset(words_of(CHANGED.sub(" ", self.text[: at.start()]))) if at else frozenset()
+
+    @cached_property
+    def may_replace(self) -> bool:
+        """Whether it may replace another sentence. Of two that may not, neither replaces the other."""
+        return bool(self.values or self.answers) or self.denies or (bool(self.names) and self.changed)
+
+
+def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
+    """The sentences of a text that state a value; with `plain` all of them."""
+    found, before = list[_ValueSentence](), ""
+    for part in sentences(SPEAKER.sub("", text)):
+        bare, values = part, dict[str, frozenset[str]]()
+        for kind, pattern in _VALUES.items() if _MAY_STATE.search(part.casefold()) else ():
+            if matches := frozenset(match.casefold() for match in pattern.findall(bare)):
+                values[kind] = matches
+                bare = pattern.sub(" ", bare)
+        if values or plain:
+            found.append(_ValueSentence(part, values, bare, before, same_speaker=plain))
+        before = f"{before} {bare}" if plain else bare
+    return found
+
+
+def _in_digits(text: str, folded: str) -> str:
+    """A text with numerals as digits; `folded` is the text in lower case."""
+    for word in numerals().keys() & set(folded.split()):
+        text = re.sub(rf"\b{word}\b", str(numerals()[word]), text, flags=re.IGNORECASE)
+    return text
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = filter(_is_content_word, words_of(text))
+    found = (word.removesuffix("ing") if len(word) > 6 else word for word in words)
+    return frozenset(map(word_stem, found))
+
+
+def _is_content_word(word: str) -> bool:
+    return (
+        not word[0].isdigit()
+        and word not in STOP_WORDS
+        and word not in foreign_stop_words()
+        and word not in all_stop_words()
+        and word not in _UNITS
+        and (len(word) > 2 or not word.isascii())
+    )
+
+
+class _Comparison:
+    """Compares the sentences in the `texts` that a query has found; `asked` are the query's stems."""
+
+    def __init__(self, texts: Sequence[str], query: str) -> None:
+        self.asked, self._texts, self._counted = _stems(query), texts, dict[str, int]()
+
+    def replaces(self, new: _ValueSentence, old: _ValueSentence, *, strict: bool, weak: bool) -> bool:
+        """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
+        change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
+        shared word and all of the query's words that the older sentence has. See `_is_of_another`."""
+        if new.answers and new.answers == old.answers:
+            return words_of(new.text) != words_of(old.text)
+        kinds = new.values.keys() & old.values.keys()
+        changed = new.changed or (bool(kinds) and new.moves_from(old))
+        kinds -= set() if changed else {"day"}
+        if not any(new.values[kind] - old.values[kind] for kind in kinds):
+            if new.values != old.values or not (changed or new.denies != old.denies):
+                return False
+            return _contradicts(new, old) or _renames(new, old, self.asked)
+        wanted, both = self.asked & old.words, new.words & old.words
+        if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
+            return False
+        shared = self._telling(new, old)
+        if changed and not strict:
+            dated = not kinds.isdisjoint(("date", "time", "day"))
+            day = not weak and "date" in kinds and wanted <= new.words
+            if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
+                return max(shared, 1) + dated > weak
+        if weak:
+            return False
+        if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
+            return True  # "Rent 1150 €", "Rent 1178 €"
+        return shared >= max(2, _LIKE * min(len(new.words), len(old.words)))
+
+    def _telling(self, new: _ValueSentence, old: _ValueSentence) -> int:
+        """The number of common words that few texts have, or that both sentences have after a number."""
+        both = new.words & old.words
+        enough = len(both) > 1 or (self.asked and self.asked <= both)
+        counted = new.counted & old.counted if enough else frozenset[str]()
+        return sum(stem in counted or self._is_rare(stem) for stem in both)
+
+    def _is_rare(self, stem: str) -> bool:
+        if stem not in self._counted:
+            prefix = f" {stem}" if stem.isascii() else stem
+            self._counted[stem] = sum(prefix in text for text in self._texts)
+        return self._counted[stem] <= max(4, len(self._texts) // 3)
+
+
+def _is_of_another(
+    new: _ValueSentence, old: _ValueSentence, wanted: frozenset[str], changed: bool, *, only_day: bool
+) -> bool:
+    """Whether a newer sentence is about something else than an older one, of which the query has the words
+    `wanted`. Without a change it is if it has other words in place of these, or both have their own subjects.
+    If they differ in a weekday alone, it has all of these and one word of its own at most. If they share one
+    word, it is if its subject stands before that ("the garage rent") or is there instead of what is asked,
+    a scanner where the printer is."""
+    lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
+    if not changed and ((lacks and added) or _have_own_subjects(new, old)):
+        return True
+    if only_day and (lacks or len(added) > 1):
+        return True
+    if len(both) != 1 or not new.subject or new.subject in old.words:
+        return False
+    compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(min(both))}"
+    return bool(lacks) or re.search(compound, new.text.casefold()) is not None
+
+
+def _have_own_subjects(one: _ValueSentence, other: _ValueSentence) -> bool:
+    """Whether two sentences are about different things, by their beginnings: production, staging."""
+    return one.subject not in other.words and other.subject not in one.words
+
+
+def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
+    """Whether just one of two similar sentences is negated, or the new one changes the name."""
+    renamed = new.denies == old.denies
+    if renamed and (not (new.names and old.names) or new.names & old.names or not new.changed):
+        return False
+    if new.text.rstrip().endswith(("?", "？")):
+        return False
+    fewer = min(len(new.beginnings), len(old.beginnings))
+    if new.text.isascii() and old.text.isascii() and 2 * len(new.beginnings & old.beginnings) < fewer:
+        return False  # most pairs; comparing stems takes ten times as long
+    mine, theirs = new.claimed, old.claimed
+    if renamed:
+        mine, theirs = mine - new.names, theirs - old.names
+    shared = len(mine & theirs)
+    return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
+
+
+def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
+    """Whether the new sentence states a change and gives one other name for what is asked for: "My doctor is
+    Dr Salvi", "I changed doctor: now I see Dr Pini"."""
+    if not (new.changed and old.names and new.names - old.names):
+        return False
+    own = (asked & old.words) - old.names
+    if not own or not own <= new.words - new.names:
+        return False
+    given = "|".join(map(re.escape, own))
+    named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.text.casefold())
+    return bool(named) and len(entities(new.text)) == 1 and not any(map(is_name, words_of(new.text)))
+
+
+def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
+    """Whether a newer item may be about what is asked for in an older one, whose statements have the words
+    `parts`. If the one asked for has at least half of the query's words for itself, one of them is needed. A
+    name of the query may be missing if others of its words are there, and no other name, which may be that of
+    another statement."""
+    best = max(parts, key=lambda words: len(words & asked), default=frozenset[str]())
+    elsewhere = frozenset[str]().union(*(words for words in parts if words is not best))
+    own = (best & asked) - elsewhere
+    if parts[1:] and own and 2 * len(own) >= len(asked) and not _has_any(new, own):
+        return False
+    if not any(name & asked and not _has_any(new, name) for name in _names(old)):
+        return True
+    return _has_any(new, asked) and all(_has_any(old, name - (elsewhere - best)) for name in _names(new))
+
+
+def _names(item: IndexItem) -> list[frozenset[str]]:
+    """The stems of each name in an item, except in the reason it gives."""
+    names = (*entities(_REASON.split(item.text)[0]), *item.entities)
+    return [stems for name in names if (stems := _stems(name))]
+
+
+def _has_any(item: IndexItem, stems: frozenset[str]) -> bool:
+    """Whether an item has one of these stems."""
+    text = " ".join((item.heading, item.text, *item.entities, *item.tags)).casefold()
+    return any(stem in text for stem in stems)
+
+
+def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dict[str, IndexItem]]:
+    """(the candidates with each newer value before the older one, at its rank and with its score (the gain is
+    the part `newer`), {key of the newer: the item it replaces})."""
+    near = [
+        one for rank, one in enumerate(found[:REPLACED_HITS])
+        if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
+    ]  # fmt: skip
+    texts = [f" {one.item.text.casefold()}" for one in near]
+    stated = {
+        one.item.key: _value_sentences(one.item.text, plain=False)
+        if one.item.record == SESSION
+        else _value_sentences(_in_digits(one.item.text, text))
+        for one, text in zip(near, texts, strict=True)
+    }
+
+    moved, ended = _moves(near, texts, "new"), _moves(near, texts, "ended")
+    every = [(rank, one, stated[one.item.key]) for rank, one in enumerate(near)]
+    replacing = [row for row in every if any(each.may_replace for each in row[2])]
+    compared, ordered = _Comparison(texts, query), list(found)
+    asked = compared.asked
+    replaced: dict[str, IndexItem] = {}
+    for n, old, mine in every:
+        passage = old.item.record == SESSION
+        newer = [
+            one for rank, one, theirs in (every if any(each.may_replace for each in mine) else replacing)
+            if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
+            and _answers_too(one, old)
+            and ((close := _close(one, old)) or n < REPLACED_PASSAGES)
+            and any(
+                compared.replaces(
+                    a, b, strict=rank < n, weak=not (close or (passage and asked & b.words))
+                )
+                and (not passage or one.score >= _NEAR * old.score or _is_found_by(b, old.item, asked))
+                for a in theirs for b in mine
+            )
+        ]  # fmt: skip
+        parts = [part for each in mine for part in each.parts] if newer else []
+        newer = [one for one in newer if _is_about(one.item, old.item, parts, asked)]
+        newer += [one for one, moves in moved if _is_ended_by(moves, one, old, texts[n])]
+        newer += [
+            one for one, ends in ended if any(_ends(*each[1:4], one.item, old.item, asked) for each in ends)
+        ]  # fmt: skip
+        if newer:
+            best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
+            _move_before(ordered, best, old)
+            known = replaced.get(best.item.key)
+            # The first line of several is not what was replaced.
+            one_line = old.item.record != SESSION and "\n" not in old.item.text
+            if one_line and (known is None or _later(old.item, known)):
+                replaced[best.item.key] = old.item
+    return ordered, replaced
+
+
+FEW_OTHERS = 2
+"""Words besides its value in a text that states nothing else."""
+FEW_CHARACTERS, READ_CHARACTERS = 14, 1000
+"""In scripts without spaces, the characters besides both names in a text that states nothing else; characters
+of a text that are read."""
+_Move = tuple[str, str, str, str, str]
+"""A language, and a row of `wording.moves`."""
+_SPEAKING = frozenset("i we ich wir je nous yo nosotros ik wij eu nós io noi 私 僕 俺".split())  # noqa: SIM905
+_WE = frozenset("we wir nous nosotros wij nós noi".split())  # noqa: SIM905
+_UNNAMED = _WE | {"yo", "je"}
+"""Speakers whom the older sentence may call by another word, or not at all."""
+_DETERMINERS = frozenset(
+    """
+the my our der die das den mein meine meinen unser unsere unseren la le les mon ma notre el los las mi nuestro
+nuestra o a os as meu minha nosso nossa il lo gli mio mia nostro nostra de het mijn ons onze
+""".split()  # noqa: SIM905
+)
+_OUR_THING = tuple(f"{word} " for word in _DETERMINERS)
+"""How a subject begins that may be a thing of ours: "we replaced Redis" ends "the cache is Redis"."""
+_SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles ce él ella ellos 彼".split())  # noqa: SIM905
+
+
+def _moves(near: Sequence[Ranked], texts: Sequence[str], sort: str) -> list[tuple[Ranked, list[_Move]]]:
+    """[(hit, the moves of a sort that it states)], such as a change of jobs."""
+    found = []
+    for language in wording.move_languages("\n".join(texts)):
+        for one, text in zip(near, texts, strict=True):
+            if one.item.record != SESSION and language in wording.move_languages(text):
+                moves = wording.moves(one.item.text[:READ_CHARACTERS], language, sort)
+                found.append((one, [(language, *each) for each in moves]))
+    return [(one, moves) for one, moves in found if moves]
+
+
+def _is_ended_by(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
+    """Whether the moves of a hit end the state in an older one, whose lower-case text is `text`. If the new
+    hit names the old value ("left Initech"), or the old one states nothing else, it need not match the query:
+    "Bob joined Bosch" has no word of "where does Bob work"."""
+    if old.item.record == SESSION or not _later(new.item, old.item):
+        return False
+    close = _answers_too(new, old) and _close(new, old)
+    same = new.item.speaker == old.item.speaker
+    for language, what, who, now, before in moves:
+        named = (before or who).casefold().split()
+        if (before or not {*named} <= _UNNAMED) and not any(word in text for word in named):
+            continue  # about somebody else, as most are
+        for sort in ("held", "new"):
+            for kind, whom, value, _ in wording.moves(old.item.text[:READ_CHARACTERS], language, sort):
+                ended = _has_words(value, before) if before else kind == what
+                ours = before and {*words_of(who)} <= _SPEAKING and whom.casefold().startswith(_OUR_THING)
+                if ended and not _has_words(value, now) and (ours or _same_subject(who, whom, same)):
+                    return close or bool(before) or _nothing_else(old.item.text, whom, value)
+    return False
+
+
+def _ends(what: str, who: str, thing: str, new: IndexItem, old: IndexItem, asked: frozenset[str]) -> bool:
+    """Whether an older item is over since the speaker ended a thing, or somebody in it left the thing. It has
+    all words of the thing: if that is its last word, and with it what it is about ("hosted at Hetzner"),
+    or two of them, and the newer item has whatever it has of the query."""
+    if old.record == SESSION or not _later(new, old):
+        return False
+    mine, theirs, things, subject = (_stems(text) for text in (new.text, old.text, thing, who))
+    theirs -= _stems(" ".join(_DETERMINERS))
+    speaking = {*words_of(who)} <= _SPEAKING and new.speaker == old.speaker
+    if not things or not things <= theirs or not (speaking or (what == "left" and subject)):
+        return False
+    if not speaking or what == "left":
+        return bool(subject) and subject <= theirs
+    if len(things) > 1 and asked & theirs <= mine:
+        return True
+    others, names = theirs - things, _stems(" ".join(entities(old.text))) - things
+    is_about = names & theirs <= mine and (len(others) <= FEW_OTHERS or not others.isdisjoint(mine))
+    return is_about and _stems(words_of(old.text)[-1]) <= things
+
+
+def _nothing_else(text: str, who: str, value: str) -> bool:
+    """Whether a text has at most one content word besides the subject and the value, such as the verb."""
+    if is_unspaced(text):
+        return len(text) - len(who) - len(value) <= FEW_CHARACTERS
+    rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - STOP_WORDS - all_stop_words()
+    return len(rest) <= 1
+
+
+def _has_words(text: str, words: str) -> bool:
+    """Whether a text contains these words as a phrase."""
+    return f" {' '.join(words_of(words))} " in f" {' '.join(words_of(text))} "
+
+
+def _same_subject(one: str, other: str, speaker: bool) -> bool:
+    """Whether two subjects are the same: by name, or both the speaker."""
+    mine, theirs = ({word for word in words_of(who) if word not in _DETERMINERS} for who in (one, other))
+    if not mine or not theirs or mine & _SOMEBODY or theirs & _SOMEBODY:
+        return False
+    if mine & _SPEAKING or theirs & _SPEAKING:
+        return speaker and mine == theirs
+    return mine <= theirs or theirs <= mine
+
+
+def _answers_too(new: Ranked, old: Ranked) -> bool:
+    """Whether a hit may answer the query as the older one does: it is about the same names or has none, and
+    contains the kind of answer if the older one does."""
+    kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0)
+    return kind and (_as_named(new, old) or not new.item.entities)
+
+
+def _is_found_by(sentence: _ValueSentence, passage: IndexItem, asked: frozenset[str]) -> bool:
+    """Whether no other sentence of a passage has more of a query's stems."""
+    mine = len(asked & sentence.words)
+    return mine > 0 and all(len(asked & _stems(part)) <= mine for part in sentences(passage.text))
+
+
+def _close(new: Ranked, old: Ranked) -> bool:
+    """Whether a hit has at least half of the older one's score and is as much about the query's names."""
+    return new.score >= old.score / 2 and _as_named(new, old)
+
+
+def _as_named(new: Ranked, old: Ranked) -> bool:
+    return new.parts.get("named", 0) >= old.parts.get("named", 0)
+
+
+def _later(one: IndexItem, other: IndexItem) -> bool:
+    """Whether an item was said later; on the same day, whether it is further down in the same file."""
+    if one.day != other.day:
+        return (one.day or "") > (other.day or "")
+    return one.path == other.path and one.line > other.line
+
+
+def _move_before(ranked: list[Ranked], new: Ranked, old: Ranked) -> None:
+    """Move a hit directly before an older one that ranks higher, with its score."""
+    rank_of = {one.item.key: n for n, one in enumerate(ranked)}
+    target, at = rank_of[old.item.key], rank_of[new.item.key]
+    if target < at:
+        one, score = ranked.pop(at), ranked[target].score
+        parts = {**one.parts, "newer": round(score - one.score, 4)}
+        ranked.insert(target, one._replace(score=max(one.score, score), parts=parts))
