@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION
@@ -29,32 +30,34 @@ from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import entities, foreign_stop_words, numerals
 from ua_memory.text.noise import word_stem
 from ua_memory.text.sentences import sentences
-from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED
+from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED, Move
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
+    from ua_memory.text.wording import MoveSort
 
 
 REPLACED_HITS, REPLACED_PASSAGES = 40, 10
 """Hits, best first, that are compared, and those among which sessions' passages are: a passage has ten times
 the sentences of a fact."""
-_LIKE = 0.6
+_MIN_OVERLAP = 0.6
 """The minimum share of words in common with the older sentence if no change is stated."""
-_NEAR = 0.7
+_MIN_RATIO_TO_PASSAGE = 0.7
 """The minimum score, relative to a passage, of a hit that replaces a sentence without a word of the query:
 the passage was found by another of its sentences."""
-_OPPOSITE = 0.8
+_MIN_OVERLAP_NEGATED = 0.8
 """The minimum share of the longer sentence's words in common with one that contradicts it."""
-_DENIES = re.compile(
+_NEGATION = re.compile(
     r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás)\b|\bn[’']|ません"
     r"|なかった|ない(?=[。、\s]|$)"
 )
-_DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
-"""Negations in case-folded text, and also what Japanese has in the affirmative form of the verb, in any."""
+_NEGATION_OR_POLITE = re.compile(rf"{_NEGATION.pattern}|もう|ます", re.IGNORECASE)
+"""Also もう and ます: without these a Japanese sentence and its negation are alike. In any case."""
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
+"""Capitalised words that do not begin a sentence."""
 _REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
-_LONGER = re.compile(r"[a-z]\w\w+")
+_ASCII_WORD = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
 _WEEKLY = (
@@ -129,8 +132,8 @@ _UNFIT = (
 )
 """What stands behind one: "10 was too long"."""
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
-"""What stands between a role and a name, or before the sentence that names somebody for it."""
-_LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
+"""A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
+_PRONOUN_SUBJECT = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
 
 
@@ -148,7 +151,8 @@ class _ValueSentence:
     @cached_property
     def beginnings(self) -> frozenset[str]:
         """The first four letters of its words, except stop words: a cheap comparison before that of stems."""
-        return frozenset(word[:4] for word in _LONGER.findall(self.text.casefold()) if word not in STOP_WORDS)
+        words = _ASCII_WORD.findall(self.text.casefold())
+        return frozenset(word[:4] for word in words if word not in STOP_WORDS)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -156,7 +160,7 @@ class _ValueSentence:
 
     @cached_property
     def _leans(self) -> bool:
-        return len(self._own) <= 1 or _LEANS.match(self.text) is not None
+        return len(self._own) <= 1 or _PRONOUN_SUBJECT.match(self.text) is not None
 
     @cached_property
     def subject(self) -> str:
@@ -191,10 +195,10 @@ class _ValueSentence:
         return CHANGED.sub(" ", self._rest) if self._says_change else self._rest
 
     @cached_property
-    def claimed(self) -> frozenset[str]:
+    def unnegated(self) -> frozenset[str]:
         """The stems without negations."""
         denying = self.denies or not self.text.isascii()
-        return _stems(_DENYING.sub(" ", self._bare)) if denying else self._own
+        return _stems(_NEGATION_OR_POLITE.sub(" ", self._bare)) if denying else self._own
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -202,7 +206,7 @@ class _ValueSentence:
 
     @cached_property
     def denies(self) -> bool:
-        return _DENIES.search(self.text.casefold()) is not None
+        return _NEGATION.search(self.text.casefold()) is not None
 
     @cached_property
     def changed(self) -> bool:
@@ -213,7 +217,7 @@ class _ValueSentence:
     def _says_change(self) -> bool:
         return CHANGED_FOLDED.search(self.text.casefold()) is not None
 
-    def moves_from(self, old: _ValueSentence) -> bool:
+    def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
         Mondays"."""
         values = "|".join(re.escape(value.rstrip(".")) for some in old.values.values() for value in some)
@@ -272,43 +276,98 @@ def _is_content_word(word: str) -> bool:
 
 
 class _Comparison:
-    """Compares the sentences in the `texts` that a query has found; `asked` are the query's stems."""
+    """The hits of a query that are compared (`near`), and the rules by which one replaces another. A rank is
+    one among these hits."""
 
-    def __init__(self, texts: Sequence[str], query: str) -> None:
-        self.asked, self._texts, self._counted = _stems(query), texts, dict[str, int]()
+    def __init__(self, found: Sequence[Ranked], query: str) -> None:
+        self.near = [
+            one for rank, one in enumerate(found[:REPLACED_HITS])
+            if one.item.day and not one.item.retired
+            and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
+        ]  # fmt: skip
+        self._asked, self._counted = _stems(query), dict[str, int]()
+        self._texts = [f" {one.item.text.casefold()}" for one in self.near]
+        self._stated = [
+            _value_sentences(one.item.text, plain=False)
+            if one.item.record == SESSION
+            else _value_sentences(_in_digits(one.item.text, text))
+            for one, text in zip(self.near, self._texts, strict=True)
+        ]
+        self._may_replace = [any(each.may_replace for each in stated) for stated in self._stated]
+        self._moved = _moves(self.near, self._texts, "new")
+        self._ended = _moves(self.near, self._texts, "ended")
 
-    def replaces(self, new: _ValueSentence, old: _ValueSentence, *, strict: bool, weak: bool) -> bool:
-        """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
-        change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
-        shared word and all of the query's words that the older sentence has. See `_is_of_another`."""
+    def newer(self, n: int) -> list[Ranked]:
+        """The hits that replace the one at rank `n`: by a value, by a move, or by an end of what it says."""
+        old, text, may = self.near[n], self._texts[n], self._may_replace
+        found = [
+            one
+            for rank, one in enumerate(self.near)
+            if (may[rank] or may[n]) and _later(one.item, old.item) and not self.why_not(rank, n)
+        ]
+        for one, language, moves in self._moved:
+            found += [one] if _ends_by_moving(moves, language, one, old, text) else []
+        ended = ((one, move) for one, _, moves in self._ended for move in moves)
+        return found + [one for one, move in ended if _ends_by_leaving(move, one.item, old.item, self._asked)]
+
+    def why_not(self, rank: int, n: int) -> str:
+        """Why a hit does not replace one that was said earlier by a value, '' if it does."""
+        one, old, why = self.near[rank], self.near[n], "it states no value"
+        if not _answers_too(one, old):
+            return "it is about other names, or has no such answer"
+        close, passage = _is_close(one, old), old.item.record == SESSION
+        if not close and n >= REPLACED_PASSAGES:
+            return "it matches the query much worse"
+        for new, said in product(self._stated[rank], self._stated[n]):
+            worse = not (close or (passage and self._asked & said.words))
+            why = self._why_no_newer(new, said, ranks_first=rank < n, matches_worse=worse)
+            if why:
+                continue
+            near = not passage or one.score >= _MIN_RATIO_TO_PASSAGE * old.score
+            if near or _is_found_by(said, old.item, self._asked):
+                parts = [part for each in self._stated[n] for part in each.parts]
+                about = _is_about(one.item, old.item, parts, self._asked)
+                return "" if about else "it is not about what is asked for"
+            why = "the passage was found by another sentence"
+        return why
+
+    def _why_no_newer(
+        self, new: _ValueSentence, old: _ValueSentence, *, ranks_first: bool, matches_worse: bool
+    ) -> str:
+        """Why a sentence does not replace an older one, '' if it does. If its hit `ranks_first`, most words
+        must be shared, even if it states a change; if that `matches_worse`, it must state a change and share
+        two words, or one and a date. Another date needs one shared word and all of the query's words that the
+        older sentence has."""
         if new.answers and new.answers == old.answers:
-            return words_of(new.text) != words_of(old.text)
+            return "it gives the same answer" if words_of(new.text) == words_of(old.text) else ""
         kinds = new.values.keys() & old.values.keys()
-        changed = new.changed or (bool(kinds) and new.moves_from(old))
+        changed = new.changed or (bool(kinds) and new.leaves_value_of(old))
         kinds -= set() if changed else {"day"}
         if not any(new.values[kind] - old.values[kind] for kind in kinds):
-            if new.values != old.values or not (changed or new.denies != old.denies):
-                return False
-            return _contradicts(new, old) or _renames(new, old, self.asked)
-        wanted, both = self.asked & old.words, new.words & old.words
+            may = new.values == old.values and (changed or new.denies != old.denies)
+            other = may and (_contradicts(new, old) or _renames(new, old, self._asked))
+            return "" if other else "it states no other value, and neither the contrary nor another name"
+        wanted, both = self._asked & old.words, new.words & old.words
         if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
-            return False
-        shared = self._telling(new, old)
-        if changed and not strict:
+            return "its value is of something else"
+        shared = self._count_distinctive(new, old)
+        if changed and not ranks_first:
             dated = not kinds.isdisjoint(("date", "time", "day"))
-            day = not weak and "date" in kinds and wanted <= new.words
+            day = not matches_worse and "date" in kinds and wanted <= new.words
             if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
-                return max(shared, 1) + dated > weak
-        if weak:
-            return False
+                enough = max(shared, 1) + dated >= (2 if matches_worse else 1)
+                return "" if enough else "it matches the query much worse, and shares one word"
+        if matches_worse:
+            return "it matches the query much worse, and does not replace it in so many words"
         if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
-            return True  # "Rent 1150 €", "Rent 1178 €"
-        return shared >= max(2, _LIKE * min(len(new.words), len(old.words)))
+            return ""  # "Rent 1150 €", "Rent 1178 €"
+        enough = shared >= max(2, _MIN_OVERLAP * min(len(new.words), len(old.words)))
+        return "" if enough else "it shares too few words, and states no change of that"
 
-    def _telling(self, new: _ValueSentence, old: _ValueSentence) -> int:
-        """The number of common words that few texts have, or that both sentences have after a number."""
+    def _count_distinctive(self, new: _ValueSentence, old: _ValueSentence) -> int:
+        """The number of common words that few texts have, or that are counted in both sentences."""
         both = new.words & old.words
-        enough = len(both) > 1 or (self.asked and self.asked <= both)
+        enough = len(both) > 1 or (self._asked and self._asked <= both)
         counted = new.counted & old.counted if enough else frozenset[str]()
         return sum(stem in counted or self._is_rare(stem) for stem in both)
 
@@ -323,10 +382,12 @@ def _is_of_another(
     new: _ValueSentence, old: _ValueSentence, wanted: frozenset[str], changed: bool, *, only_day: bool
 ) -> bool:
     """Whether a newer sentence is about something else than an older one, of which the query has the words
-    `wanted`. Without a change it is if it has other words in place of these, or both have their own subjects.
-    If they differ in a weekday alone, it has all of these and one word of its own at most. If they share one
-    word, it is if its subject stands before that ("the garage rent") or is there instead of what is asked,
-    a scanner where the printer is."""
+    `wanted`:
+
+    - without a change: it has other words in place of these, or both have their own subjects;
+    - only the weekday differs: it lacks one of these, or has two words of its own;
+    - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
+      scanner where the printer is."""
     lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
     if not changed and ((lacks and added) or _have_own_subjects(new, old)):
         return True
@@ -353,11 +414,11 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
     fewer = min(len(new.beginnings), len(old.beginnings))
     if new.text.isascii() and old.text.isascii() and 2 * len(new.beginnings & old.beginnings) < fewer:
         return False  # most pairs; comparing stems takes ten times as long
-    mine, theirs = new.claimed, old.claimed
+    mine, theirs = new.unnegated, old.unnegated
     if renamed:
         mine, theirs = mine - new.names, theirs - old.names
     shared = len(mine & theirs)
-    return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
+    return shared >= 2 and shared >= _MIN_OVERLAP_NEGATED * max(len(mine), len(theirs))
 
 
 def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
@@ -375,9 +436,9 @@ def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) ->
 
 def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
     """Whether a newer item may be about what is asked for in an older one, whose statements have the words
-    `parts`. If the one asked for has at least half of the query's words for itself, one of them is needed. A
-    name of the query may be missing if others of its words are there, and no other name, which may be that of
-    another statement."""
+    `parts`. It has one of the query's words that only the statement asked for has, if these are half of the
+    query. It has the older one's names that are asked for; or else another word of the query, and no name
+    that the older one has in its other statements alone, or not at all."""
     best = max(parts, key=lambda words: len(words & asked), default=frozenset[str]())
     elsewhere = frozenset[str]().union(*(words for words in parts if words is not best))
     own = (best & asked) - elsewhere
@@ -403,46 +464,10 @@ def _has_any(item: IndexItem, stems: frozenset[str]) -> bool:
 def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dict[str, IndexItem]]:
     """(the candidates with each newer value before the older one, at its rank and with its score (the gain is
     the part `newer`), {key of the newer: the item it replaces})."""
-    near = [
-        one for rank, one in enumerate(found[:REPLACED_HITS])
-        if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
-    ]  # fmt: skip
-    texts = [f" {one.item.text.casefold()}" for one in near]
-    stated = {
-        one.item.key: _value_sentences(one.item.text, plain=False)
-        if one.item.record == SESSION
-        else _value_sentences(_in_digits(one.item.text, text))
-        for one, text in zip(near, texts, strict=True)
-    }
-
-    moved, ended = _moves(near, texts, "new"), _moves(near, texts, "ended")
-    every = [(rank, one, stated[one.item.key]) for rank, one in enumerate(near)]
-    replacing = [row for row in every if any(each.may_replace for each in row[2])]
-    compared, ordered = _Comparison(texts, query), list(found)
-    asked = compared.asked
+    compared, ordered = _Comparison(found, query), list(found)
     replaced: dict[str, IndexItem] = {}
-    for n, old, mine in every:
-        passage = old.item.record == SESSION
-        newer = [
-            one for rank, one, theirs in (every if any(each.may_replace for each in mine) else replacing)
-            if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
-            and _answers_too(one, old)
-            and ((close := _close(one, old)) or n < REPLACED_PASSAGES)
-            and any(
-                compared.replaces(
-                    a, b, strict=rank < n, weak=not (close or (passage and asked & b.words))
-                )
-                and (not passage or one.score >= _NEAR * old.score or _is_found_by(b, old.item, asked))
-                for a in theirs for b in mine
-            )
-        ]  # fmt: skip
-        parts = [part for each in mine for part in each.parts] if newer else []
-        newer = [one for one in newer if _is_about(one.item, old.item, parts, asked)]
-        newer += [one for one, moves in moved if _is_ended_by(moves, one, old, texts[n])]
-        newer += [
-            one for one, ends in ended if any(_ends(*each[1:4], one.item, old.item, asked) for each in ends)
-        ]  # fmt: skip
-        if newer:
+    for n, old in enumerate(compared.near):
+        if newer := compared.newer(n):
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _move_before(ordered, best, old)
             known = replaced.get(best.item.key)
@@ -453,16 +478,27 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
     return ordered, replaced
 
 
+EXPLAINED = 3
+"""Newer hits of which it is said why they do not replace an older one."""
+
+
+def why_not_replaced(found: Sequence[Ranked], query: str, old: IndexItem) -> list[tuple[IndexItem, str]]:
+    """[(item, why it does not replace an older one)] of the best candidates that were said later."""
+    compared = _Comparison(found, query)
+    n = next((n for n, one in enumerate(compared.near) if one.item.key == old.key), None)
+    later = [(rank, one) for rank, one in enumerate(compared.near) if n is not None and _later(one.item, old)]
+    return [(one.item, why) for rank, one in later if (why := compared.why_not(rank, n or 0))][:EXPLAINED]
+
+
 FEW_OTHERS = 2
-"""Words besides its value in a text that states nothing else."""
-FEW_CHARACTERS, READ_CHARACTERS = 14, 1000
-"""In scripts without spaces, the characters besides both names in a text that states nothing else; characters
-of a text that are read."""
-_Move = tuple[str, str, str, str, str]
-"""A language, and a row of `wording.moves`."""
+"""The most words besides the thing in what ends with it (`_ends_by_leaving`)."""
+FEW_CHARACTERS = 14
+"""In scripts without spaces, the characters besides both names in a text that states nothing else."""
+READ_CHARACTERS = 1000
+"""Characters of a text that are read for moves."""
 _SPEAKING = frozenset("i we ich wir je nous yo nosotros ik wij eu nós io noi 私 僕 俺".split())  # noqa: SIM905
 _WE = frozenset("we wir nous nosotros wij nós noi".split())  # noqa: SIM905
-_UNNAMED = _WE | {"yo", "je"}
+_IMPLIED_SPEAKERS = _WE | {"yo", "je"}
 """Speakers whom the older sentence may call by another word, or not at all."""
 _DETERMINERS = frozenset(
     """
@@ -470,56 +506,62 @@ the my our der die das den mein meine meinen unser unsere unseren la le les mon 
 nuestra o a os as meu minha nosso nossa il lo gli mio mia nostro nostra de het mijn ons onze
 """.split()  # noqa: SIM905
 )
-_OUR_THING = tuple(f"{word} " for word in _DETERMINERS)
+_DETERMINER_PREFIXES = tuple(f"{word} " for word in _DETERMINERS)
 """How a subject begins that may be a thing of ours: "we replaced Redis" ends "the cache is Redis"."""
 _SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles ce él ella ellos 彼".split())  # noqa: SIM905
 
 
-def _moves(near: Sequence[Ranked], texts: Sequence[str], sort: str) -> list[tuple[Ranked, list[_Move]]]:
-    """[(hit, the moves of a sort that it states)], such as a change of jobs."""
+def _moves(
+    near: Sequence[Ranked], texts: Sequence[str], sort: MoveSort
+) -> list[tuple[Ranked, str, list[Move]]]:
+    """[(hit, language, the moves of a sort that it states in this)], such as a change of jobs."""
     found = []
     for language in wording.move_languages("\n".join(texts)):
         for one, text in zip(near, texts, strict=True):
             if one.item.record != SESSION and language in wording.move_languages(text):
-                moves = wording.moves(one.item.text[:READ_CHARACTERS], language, sort)
-                found.append((one, [(language, *each) for each in moves]))
-    return [(one, moves) for one, moves in found if moves]
+                moves = list(wording.moves(one.item.text[:READ_CHARACTERS], language, sort))
+                found += [(one, language, moves)] if moves else []
+    return found
 
 
-def _is_ended_by(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
+def _ends_by_moving(moves: Iterable[Move], language: str, new: Ranked, old: Ranked, text: str) -> bool:
     """Whether the moves of a hit end the state in an older one, whose lower-case text is `text`. If the new
     hit names the old value ("left Initech"), or the old one states nothing else, it need not match the query:
     "Bob joined Bosch" has no word of "where does Bob work"."""
     if old.item.record == SESSION or not _later(new.item, old.item):
         return False
-    close = _answers_too(new, old) and _close(new, old)
-    same = new.item.speaker == old.item.speaker
-    for language, what, who, now, before in moves:
-        named = (before or who).casefold().split()
-        if (before or not {*named} <= _UNNAMED) and not any(word in text for word in named):
-            continue  # about somebody else, as most are
-        for sort in ("held", "new"):
-            for kind, whom, value, _ in wording.moves(old.item.text[:READ_CHARACTERS], language, sort):
-                ended = _has_words(value, before) if before else kind == what
-                ours = before and {*words_of(who)} <= _SPEAKING and whom.casefold().startswith(_OUR_THING)
-                if ended and not _has_words(value, now) and (ours or _same_subject(who, whom, same)):
-                    return close or bool(before) or _nothing_else(old.item.text, whom, value)
+    close = _answers_too(new, old) and _is_close(new, old)
+    speaker = new.item.speaker == old.item.speaker
+    sorts: tuple[MoveSort, ...] = ("held", "new")
+    for move in moves:
+        named = (move.old or move.who).casefold().split()
+        if (move.old or not {*named} <= _IMPLIED_SPEAKERS) and not any(word in text for word in named):
+            continue  # the older one mentions neither the value that is left nor who moved, as most do not
+        for sort in sorts:
+            for state in wording.moves(old.item.text[:READ_CHARACTERS], language, sort):
+                ended = _has_words(state.new, move.old) if move.old else state.kind == move.kind
+                ours = move.old and {*words_of(move.who)} <= _SPEAKING
+                ours = ours and state.who.casefold().startswith(_DETERMINER_PREFIXES)
+                same = ours or _same_subject(move.who, state.who, speaker)
+                if same and ended and not _has_words(state.new, move.new):
+                    return close or bool(move.old) or _nothing_else(old.item.text, state.who, state.new)
     return False
 
 
-def _ends(what: str, who: str, thing: str, new: IndexItem, old: IndexItem, asked: frozenset[str]) -> bool:
-    """Whether an older item is over since the speaker ended a thing, or somebody in it left the thing. It has
-    all words of the thing: if that is its last word, and with it what it is about ("hosted at Hetzner"),
-    or two of them, and the newer item has whatever it has of the query."""
+def _ends_by_leaving(move: Move, new: IndexItem, old: IndexItem, asked: frozenset[str]) -> bool:
+    """Whether an older item is over since somebody in it left a thing, or the speaker ended it. It has all
+    words of the thing: two, and the newer item has whatever it has of the query; or the last of it is one
+    ("hosted at Hetzner"), and the newer item has what else it is about."""
     if old.record == SESSION or not _later(new, old):
         return False
-    mine, theirs, things, subject = (_stems(text) for text in (new.text, old.text, thing, who))
+    mine, theirs, things, subject = (_stems(text) for text in (new.text, old.text, move.new, move.who))
     theirs -= _stems(" ".join(_DETERMINERS))
-    speaking = {*words_of(who)} <= _SPEAKING and new.speaker == old.speaker
-    if not things or not things <= theirs or not (speaking or (what == "left" and subject)):
+    if not things or not things <= theirs:
         return False
-    if not speaking or what == "left":
+    if move.kind == "left":
         return bool(subject) and subject <= theirs
+    if not ({*words_of(move.who)} <= _SPEAKING and new.speaker == old.speaker):
+        return False
     if len(things) > 1 and asked & theirs <= mine:
         return True
     others, names = theirs - things, _stems(" ".join(entities(old.text))) - things
@@ -554,7 +596,7 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
     """Whether a hit may answer the query as the older one does: it is about the same names or has none, and
     contains the kind of answer if the older one does."""
     kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0)
-    return kind and (_as_named(new, old) or not new.item.entities)
+    return kind and (_has_names_of(new, old) or not new.item.entities)
 
 
 def _is_found_by(sentence: _ValueSentence, passage: IndexItem, asked: frozenset[str]) -> bool:
@@ -563,12 +605,12 @@ def _is_found_by(sentence: _ValueSentence, passage: IndexItem, asked: frozenset[
     return mine > 0 and all(len(asked & _stems(part)) <= mine for part in sentences(passage.text))
 
 
-def _close(new: Ranked, old: Ranked) -> bool:
+def _is_close(new: Ranked, old: Ranked) -> bool:
     """Whether a hit has at least half of the older one's score and is as much about the query's names."""
-    return new.score >= old.score / 2 and _as_named(new, old)
+    return new.score >= old.score / 2 and _has_names_of(new, old)
 
 
-def _as_named(new: Ranked, old: Ranked) -> bool:
+def _has_names_of(new: Ranked, old: Ranked) -> bool:
     return new.parts.get("named", 0) >= old.parts.get("named", 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import namedtuple
 from functools import cache
 
 from ua_memory.text.patterns import late, table
@@ -11,7 +12,9 @@ from ua_memory.text.patterns import late, table
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Literal
+
+    MoveSort = Literal["new", "held", "ended"]
 
 
 # -- wording -----------------------------------------------------------------------------------------------
@@ -260,7 +263,7 @@ def move_languages(text: str) -> list[str]:
 def _move_patterns(
     language: str,
 ) -> tuple[re.Pattern[str], Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]]:
-    """(pattern of the subject before a verb, {"new" or "held": [(what, pattern)]}) of a language."""
+    """(pattern of the subject before a verb, {"new", "held" or "ended": [(kind, pattern)]}) of a language."""
     rows = [(heading.split(), how) for heading, how in table("moves.txt") if heading.startswith(language)]
     parts = {words[1]: how for words, how in rows if len(words) == 2}
     who = late(
@@ -276,16 +279,21 @@ def _move_patterns(
     return who, ways
 
 
-def moves(text: str, language: str, sort: str) -> Iterator[tuple[str, str, str, str]]:
-    """(home, work or any; who; value; old value or '') of each statement of a sentence. `sort` is "new" for
-    changes, "held" for what is the case, "ended" for what somebody ended or left."""
+Move = namedtuple("Move", ("kind", "who", "new", "old"))
+"""A statement of where somebody is, or what is used: its kind (home, work, role, place or any; of an end: end
+or left), who, the value, and the old value or ''."""
+
+
+def moves(text: str, language: str, sort: MoveSort) -> Iterator[Move]:
+    """The statements of a sentence. `sort` is "new" for changes, "held" for what is the case, "ended" for
+    what somebody ended or left."""
     before, ways = _move_patterns(language)
     for what, how in ways[sort]:
         if found := how.search(text):
             said, start = found.groupdict(), found.start()
             who = said.get("who") or _find_subject(before, text[max(0, start - _BEFORE) : start], found[0])
             if who:
-                yield what, who, said["new"], said.get("old") or ""
+                yield Move(what, who, said["new"], said.get("old") or "")
 
 
 def _find_subject(before: re.Pattern[str], text: str, verb: str) -> str:
