@@ -388,7 +388,7 @@ def translated(text: str, code: str) -> list[Piece]:
             pieces.append((f"{day['day']} {MONTHS[int(day['month']) - 1]}", tokens[i].at, day.end()))
             i = next((n for n in range(i, len(tokens)) if tokens[n].at >= day.end()), len(tokens))
             continue
-        word, width = _translate(text, tokens, i, spoken)
+        word, width = _translate(tokens, i, spoken)
         at, to = tokens[i].at, tokens[i + width - 1].to
         i += width
         if word.endswith("<"):
@@ -398,7 +398,7 @@ def translated(text: str, code: str) -> list[Piece]:
     return _apply_neighbours(pieces)
 
 
-def _translate(text: str, tokens: list[Token], i: int, spoken: Language) -> tuple[str, int]:
+def _translate(tokens: list[Token], i: int, spoken: Language) -> tuple[str, int]:
     """(the English for the words at a token, how many tokens they are)."""
     for width in range(min(_MOST_TOKENS, len(tokens) - i), 1, -1):
         window = tokens[i : i + width]

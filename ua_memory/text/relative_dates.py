@@ -410,7 +410,7 @@ def repeating(text: DateText, j: int) -> Cycle | None:
         if name in WEEKDAYS:
             return weekday(WEEKDAYS[name])
         if name in MONTHS:
-            return yearly(partial(_month_of, MONTHS[name]), "month")
+            return yearly(partial(month, number=MONTHS[name]), "month")
         if name in ("christmas", "christmase"):
             return yearly(lambda turn: day(date(turn, 12, 25)), "day")
     return None
@@ -444,10 +444,6 @@ def _unit_ahead(text: DateText, number: int, unit: str) -> DateSpan:
     then = add_units(text.today, number, unit)
     whole = unit_around(then, "month" if unit in ("quarter", "half") else unit)
     return DateSpan(whole.start, whole.end, whole.grain, then)
-
-
-def _month_of(number: int, turn: int) -> DateSpan:
-    return month(turn, number)
 
 
 # -- relative ----------------------------------------------------------------------------------------------
@@ -509,23 +505,19 @@ def _selected(text: DateText, i: int) -> Found | None:
         return None
     unit = UNITS.get(text.low(j), "") if text.low(j) == UNITS.get(text.low(j), "") else ""
     if unit:
-        found = _selected_unit(text, word, unit, rolling, i, j)
+        found = _selected_unit(text, word, unit, rolling, i)
         return (found, j + 1) if found else None
     if word in ("prior", "past", "following") and text.low(j) not in MONTHS | WEEKDAYS | SEASONS:
         return None
     repeats = anchor(text, j)
-    if repeats is None or not isinstance(repeats[0], Cycle):
+    cycle, end = repeats or (None, 0)
+    if not isinstance(cycle, Cycle):
         return None
-    return _occurrence(text, repeats[0], word, text.low(j)), repeats[1]
+    at = cycle.current if word in THIS else cycle.previous if word in LAST else cycle.upcoming
+    return at(text.today), end
 
 
-def _occurrence(text: DateText, cycle: Cycle, word: str, name: str) -> DateSpan:
-    if word in THIS:
-        return cycle.current(text.today)
-    return cycle.previous(text.today) if word in LAST else cycle.upcoming(text.today)
-
-
-def _selected_unit(text: DateText, word: str, unit: str, rolling: bool, i: int, j: int) -> DateSpan | None:
+def _selected_unit(text: DateText, word: str, unit: str, rolling: bool, i: int) -> DateSpan | None:
     """The previous, current or next calendar unit; `in the last month` is the month up to today."""
     before = text.low(i - 2) if text.low(i - 1) in ("the", "this", "these") else text.low(i - 1)
     within = before in ("in", "over", "during", "within", "for", "throughout", "from", "since")
