@@ -327,6 +327,14 @@ def test_open_and_finished_tasks_are_found(tmp_path: Path, query: str, expected:
         assert texts(index, "when is the open day")[0] == "The open day is on Friday."
 
 
+def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:
+    booked = "booked Lisbon: TAP from Basel 15 june, hotel Mouraria Lodge, 4 nights"
+    others = ["sardines at Ramiro 14 euro", "the tram to Graça takes 20 minutes", "Alfama is steep"]
+    with indexed(tmp_path, {"memory/2026-06-01.md": log(booked, *others)}) as index:
+        one = search(index, "price per night Mouraria Lodge").hits[0]
+        assert one.item.text == booked and "form" not in one.parts
+
+
 @pytest.mark.parametrize(
     ("prompt", "chore"),
     [

@@ -133,27 +133,32 @@ _MONEY = (
 )
 _NUMBER = r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen)\b"
 _KINDS = [
-    (re.compile(asked, re.IGNORECASE), re.compile(answer, re.IGNORECASE))
-    for asked, answer in (
+    (
+        re.compile(english, re.IGNORECASE),
+        re.compile(foreign, re.IGNORECASE),
+        re.compile(answer, re.IGNORECASE),
+    )
+    for english, foreign, answer in (
         (
-            r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening (?:time|hour)"
-            r"|\bquelle heure\b|\bwie ?viel uhr\b|\bqué hora\b|\bche ora\b|\bque horas\b|\bhoe laat\b",
+            r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening (?:time|hour)",
+            r"\bquelle heure\b|\bwie ?viel uhr\b|\bqué hora\b|\bche ora\b|\bque horas\b|\bhoe laat\b",
             _CLOCK,
         ),
         (
-            r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth"
-            r"|prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
+            r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b",
+            r"\b(?:prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
             r"|cu[aá]nto (?:cuesta|vale)|precio|quanto cost[ao]|prezzo|quanto custa|preço|prijs)\b",
             _MONEY,
         ),
         (
-            r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall"
-            r"|combien d[e'’]|numéro|wie ?viele?|\w*nummer|cu[aá]nt[oa]s|número|quant[eio]s?|hoeveel)(?!\w)",
+            r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b",
+            r"\b(?:combien d[e'’]|numéro|wie ?viele?|\w*nummer|cu[aá]nt[oa]s|número|quant[eio]s?"
+            r"|hoeveel)(?!\w)",
             _NUMBER,
         ),
     )
 ]
-"""(pattern of queries, pattern of texts that may answer them)."""
+"""(patterns of queries, in English and other languages, pattern of texts that may answer them)."""
 
 # The parts of a score (`search --explain`). Those in brackets are features, which are not added to it.
 #
@@ -199,22 +204,22 @@ class TokenMatches:
     def __init__(self, asked: ParsedQuery, embedded: EmbeddedQuery) -> None:
         import numpy as np
 
-        self._embedded, self.any_tokens, self.english = embedded, False, is_english(asked.text)
+        self._embedded, self.any_tokens, self._english = embedded, False, is_english(asked.text)
         # The vector of "boat in spring" would match spring as well, and it knows no aliases.
         whole = asked.window is None and not asked.named.aliases
-        self._use_meaning = self.english and whole and len(asked.words) > 1
+        self._use_meaning = self._english and whole and len(asked.words) > 1
         self.words = [word for word in asked.words if word.stems]
         tokens = [_tokens(asked, word, embedded) for word in self.words]
         self.by_stems = {
             word
             for word, own in zip(self.words, tokens, strict=True)
-            if word.whole or not own or not self.english
+            if word.whole or not own or not self._english
         }
         weights = np.array([word.weight for word in self.words], dtype=np.float32)
         self.weights: Table = weights / (weights.sum() or 1)
         self._averaging: Table = np.zeros((len(self.words), len(embedded.tokens)), dtype=np.float32)
         for number, own in enumerate(tokens):
-            self._averaging[number, own] = (1.0 if self.english else FOREIGN_WEIGHT) / max(len(own), 1)
+            self._averaging[number, own] = (1.0 if self._english else FOREIGN_WEIGHT) / max(len(own), 1)
         self._column: dict[str, int] = {}
         self._table: Table = np.zeros((len(embedded.tokens), 1), dtype=np.float32)
         self.query: Table = embedded.vector
@@ -302,7 +307,9 @@ def rerank(
     scores = scaled.astype(float).round(6).tolist()
     table = np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
     parts = [dict(zip(PARTS, row, strict=True)) for row in table.astype(float).round(4).tolist()]
-    if not matches.english:  # `chance` was fitted on English queries of that kind only
+    if not any(
+        english.search(asked.text) for english, _, _ in _KINDS
+    ):  # `chance` was fitted on English queries of that kind only
         gains = (scaled - _scaled(raw - asked_for)).astype(float).round(6).tolist()
         parts = [{**own, "form": gain} if gain else own for own, gain in zip(parts, gains, strict=True)]
     return [Ranked(items[n], scores[n], parts[n]) for n in order.tolist()]
@@ -438,7 +445,7 @@ def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     """(items,): 1 if an item contains the kind of answer asked for, -1 if not, 0 if none is asked for."""
     import numpy as np
 
-    kinds = [answer for query, answer in _KINDS if query.search(asked.text)]
+    kinds = [to for some, other, to in _KINDS if some.search(asked.text) or other.search(asked.text)]
     if not kinds:
         return np.zeros(len(items), dtype=np.float32)
     has = [all(kind.search(item.text) for kind in kinds) for item in items]
