@@ -49,6 +49,18 @@ def cause(memory: Memory, query: str, target: str, **how: object) -> SearchTrace
     return memory.searching.why_not(query, target, **how)  # type: ignore[arg-type]
 
 
+def test_why_what_is_newer_does_not_replace_it(tmp_path: Path) -> None:
+    files = {"memory/2026-11-18.md": log("We use MySQL ^kkkkkkkkkk")}
+    files["memory/2026-11-21.md"] = log("We moved to Postgres ^llllllllll", "Tea is green ^mmmmmmmmmm")
+    with opened(tmp_path, NOTES | files) as memory:
+        ((newer, why),) = cause(memory, "do we use MySQL or Postgres or green tea", "^kkkkkkkkkk").newer
+        assert newer.id == "llllllllll" and why == (
+            "it states no other value, and neither the contrary nor another name"
+        )
+        # It is replaced.
+        assert not cause(memory, "when does the nightly job of the ledger start", "^iiiiiiiiii").newer
+
+
 def test_it_was_found(tmp_path: Path) -> None:
     with opened(tmp_path, NOTES) as memory:
         found = cause(memory, "which API speaks JSON", "^dddddddddd")

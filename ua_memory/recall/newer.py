@@ -331,6 +331,12 @@ class _Comparison:
             why = "the passage was found by another sentence"
         return why
 
+    def are_related(self, rank: int, n: int) -> bool:
+        """Whether two hits share a word, or the one states a move."""
+        pairs = product(self._stated[rank], self._stated[n])
+        moved = any(each is self.near[rank] for each, *_ in self._moved)
+        return moved or any(not new.words.isdisjoint(old.words) for new, old in pairs)
+
     def _why_no_newer(
         self, new: _ValueSentence, old: _ValueSentence, *, ranks_first: bool, matches_worse: bool
     ) -> str:
@@ -483,11 +489,13 @@ EXPLAINED = 3
 
 
 def why_not_replaced(found: Sequence[Ranked], query: str, old: IndexItem) -> list[tuple[IndexItem, str]]:
-    """[(item, why it does not replace an older one)] of the best candidates that were said later."""
+    """[(item, why it does not replace an older one)] of the best candidates that were said later, and share a
+    word with it or state a move."""
     compared = _Comparison(found, query)
     n = next((n for n, one in enumerate(compared.near) if one.item.key == old.key), None)
-    later = [(rank, one) for rank, one in enumerate(compared.near) if n is not None and _later(one.item, old)]
-    return [(one.item, why) for rank, one in later if (why := compared.why_not(rank, n or 0))][:EXPLAINED]
+    ranks = [] if n is None else [k for k, one in enumerate(compared.near) if _later(one.item, old)]
+    related = [rank for rank in ranks if compared.are_related(rank, n or 0)][:EXPLAINED]
+    return [(compared.near[rank].item, why) for rank in related if (why := compared.why_not(rank, n or 0))]
 
 
 FEW_OTHERS = 2

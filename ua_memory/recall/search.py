@@ -57,7 +57,7 @@ from ua_memory.recall.fusion import (
     unanswered_last,
     with_origin_of_proofs,
 )
-from ua_memory.recall.newer import newer_first
+from ua_memory.recall.newer import newer_first, why_not_replaced
 from ua_memory.records import Place
 from ua_memory.text import dates, noise
 from ua_memory.text.names import entities
@@ -718,7 +718,8 @@ class SearchTrace:
         not_indexed  there is no such item in the index
 
     `rank` is its rank after folding, `score` as `Hit.score`, None if it was no candidate; `arms` is
-    {retriever: (rank, raw score)}, also of ranks beyond `depth`.
+    {retriever: (rank, raw score)}, also of ranks beyond `depth`. If nothing replaces it, `newer` has the best
+    candidates that were said later, each with why it does not.
     """
 
     cause: str
@@ -730,6 +731,7 @@ class SearchTrace:
     parts: Mapping[str, float] = field(default_factory=dict)
     by: IndexItem | None = None
     filters: tuple[str, ...] = ()
+    newer: Sequence[tuple[IndexItem, str]] = ()
     limit: int = 0
     min_score: float = 0.0
     depth: int = 0
@@ -756,9 +758,11 @@ class _SearchTracer:
         rank = next((n for n, each in enumerate(kept, 1) if each.one.item.key == item.key), None)
         score = self._score(own, kept, rank) if own else None
         cause, by, filters = self._cause(item, kept, own, rank, score or 0.0)
+        fixed = self.one.past or any(old.key == item.key for old in candidates.replaced.values())
+        newer = [] if fixed else why_not_replaced(candidates.found, self.one.asked.text, item)
         return SearchTrace(
             cause, item=item, rank=rank, score=score, arms=self._arms(item), parts=own.parts if own else {},
-            by=by, filters=filters, **known,  # type: ignore[arg-type]
+            by=by, filters=filters, newer=newer, **known,  # type: ignore[arg-type]
         )  # fmt: skip
 
     def _score(self, own: Ranked, kept: Sequence[KeptHit], rank: int | None) -> float:

@@ -226,9 +226,10 @@ def show_trace(screen: Screen, found: SearchTrace) -> None:
         screen.line((_location(item), "path"), id_label(item.id))
         screen.item("  ", " ".join(item.text.split())[:LONGEST_OLD_VALUE])
     screen.line((_cause_text(found), "good" if found.cause == "shown" else "strong"))
-    if by := found.by:
-        text = " ".join(by.text.split())[:LONGEST_OLD_VALUE]
-        screen.item("  ", (_location(by), "path"), f"  {text}")
+    for each, why in ((found.by, ""), *found.newer):
+        if each:
+            text, more = " ".join(each.text.split())[:LONGEST_OLD_VALUE], f"  (newer; {why})" if why else ""
+            screen.item("  ", (_location(each), "path"), f"  {text}", (more, "faint"))
     rows: list[list[Styled]] = []
     for name_, (rank, raw) in found.arms.items():
         late = f", beyond the {found.depth} that are asked for" if rank > found.depth else ""
@@ -268,12 +269,13 @@ def _cause_text(found: SearchTrace) -> str:
 def trace_json(query: str, found: SearchTrace) -> dict[str, Any]:
     """Why a search has or does not have an item, as JSON."""
     arms = ("arms", lambda arm: {"rank": arm[0], "score": arm[1]})
+    newer = ("newer?", lambda row: {**_item_text_json(row[0]), "why": row[1]})
     known = ("rank", "score", "limit", "min_score", "depth", arms, "parts", ("by", _item_text_json))
     return {
         "query": query,
         **fields(found, ("item as target?", _item_text_json), "cause"),
         "says": _cause_text(found),
-        **fields(found, *known, "filters", "answer.answered", "answer.mode", "answer.notes"),
+        **fields(found, *known, "filters", newer, "answer.answered", "answer.mode", "answer.notes"),
     }
 
 
