@@ -275,7 +275,12 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
         ("le ponton est-il fermé", ("ponton", "fermé")),
         ("a-t-on payé Loïc ?", ("payé", "loïc")),
         ("qu'est-ce qu'on a prévu", ("prévu",)),
+        ("où est Korrigan en ce moment", ("korrigan",)),
+        ("quand aura lieu le repas", ("repas",)),
         # What only looks like that stays a word.
+        ("le lieu du repas", ("lieu", "repas")),
+        ("un moment de calme", ("moment", "calme")),
+        ("où a-t-il mis le lieu noir", ("mis", "lieu", "noir")),
         ("du -sh size", ("du", "sh", "size")),
         ("what is the de facto standard", ("de", "facto", "standard")),
         ("the bolt-on and the sign-on", ("bolt", "sign", "bolt_on", "sign_on")),

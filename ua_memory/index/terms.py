@@ -70,6 +70,13 @@ _INVERTED = late(
 )
 """A French verb with the pronoun behind it, `est-il` or `a-t-on`: no identifier, and seldom in a text."""
 
+IDLE = late(
+    r"\b(?:en ce moment|en este momento|in questo momento|neste momento|im moment|at the moment"
+    r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu|tak(?:es?|ing) place)\b",
+    re.IGNORECASE,
+)
+"""Phrases of questions that say nothing of what it is about: `a lieu` is in a text by chance."""
+
 _LINKS = frozenset({"de", "du", "des", "del", "della"})
 """What joins two nouns in Romance languages, and says nothing between them in a query of any other."""
 
@@ -233,7 +240,8 @@ def fts_text(text: str) -> str:
 
 
 def _without_clitics(query: str) -> str:
-    """A query without clitics and elisions, unless there is nothing else."""
+    """A query without clitics, elisions and idle phrases, unless there is nothing else."""
+    query = rest if _WORD.search(rest := IDLE.sub(" ", query)) else query
     query = _INVERTED.sub(lambda verb: re.sub("-(?:t-)?", " ", verb[0]), query) if "-" in query else query
     if "'" not in query and "’" not in query:
         return query

@@ -357,7 +357,8 @@ def _query_words(
     every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in identifiers})
     stems, known, total = words.vocabulary.stems(every), _frequencies(words, every, forms), words.count()
     name_words = {word for name in names for word in name.split()}
-    elided = [match.span() for match in index_terms.ELISION.finditer(text)]
+    empty = index_terms.ELISION, index_terms.IDLE
+    elided = [match.span() for pattern in empty for match in pattern.finditer(text)]
     stopping = stop_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):

@@ -571,7 +571,7 @@ _SOMETHING = rf"(?!(?:{_UNTIMED}|{_FOREIGN_UNTIMED})\b)[^\W\d_]+"
 _LATEST = late(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
     r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|currently|these\s+days"
-    r"|nowadays|at\s+the\s+moment"
+    r"|nowadays|at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento"
     r"|current(?!\s*(?:events|affairs|account))|(?:right\s+)?now(?!\s+(?:that|and))|still"
     r"|aktuelle?[nrms]?|derzeit|zurzeit|jetzt|inzwischen|actuel(?:le)?s?|actuellement|maintenant|désormais"
     r"|actual(?:es|mente)?(?=\W*$|\s+de)|ahora|hoy\s+en\s+día|atual(?:mente)?|agora|attuale?|adesso|huidige?|nu"
