@@ -1612,3 +1612,127 @@ def test_each_phrase_is_asked_for_and_there() -> None:
     assert len(phrases()) > 60 and not [name for name in phrases() if f'"{name}"' not in source]
     asked = re.findall(r'(?:opens_as|has_phrase)\(\s*"([^"]+)"', source)
     assert len(asked) > 40 and set(asked) <= phrases().keys()
+
+
+# -- what a bilingual treasurer says -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Budget poisson : 310 €.", True),
+        ("Les tarifs 2027 : adulte 165 €, jeune 78 €, famille 390 €.", True),
+        ("Deposit for the hall: 40 euros.", True),
+        # Output, and what has no amount.
+        ("Total: 495 €", False),
+        ("Error: 404", False),
+        ("Elapsed: 12.5 s", False),
+        ("Mot de Yann reçu ce matin :", False),
+        ("Cost: tbd", False),
+    ],
+)
+def test_an_amount_with_its_name_is_a_statement(text: str, kept: bool) -> None:
+    assert bool(person(text)) == kept
+
+
+def test_a_correction_is_joined_with_what_it_is_about() -> None:
+    found = extract(
+        talk(
+            (
+                "person",
+                "Les tarifs 2027 : adulte 165 €, famille 390 €. À mettre en ligne seulement le 1er janvier.",
+            ),
+            ("assistant", "Je prépare la page."),
+            ("person", "Ah non pardon, famille c'est 380 €, pas 390."),
+        )
+    )
+    assert any("165" in text and "380" in text for text in texts(found))
+
+
+CLAIM = "The check 411 is booked under the youth fee of Anjali Nair."
+
+
+@pytest.mark.parametrize(
+    ("agent", "reply", "kept"),
+    [
+        (CLAIM, "No, the check 411 is from Marta for her son Ewen.", False),
+        (CLAIM, "Non, le check 411 c'est celui de Marta pour Ewen.", False),
+        (CLAIM, "No, that's fine, the check 411 is booked correctly.", True),
+        (CLAIM, "No problem, check 411 was the last one.", True),
+        (CLAIM, "No, also show me the list of the others.", True),
+        (CLAIM, "The check 412 is from Marta for her son Ewen.", True),
+        (f"{CLAIM} Shall I book check 412 for Ewen?", "No, check 412 is for Ole, not Ewen.", True),
+    ],
+)
+def test_a_claim_that_the_person_corrects_is_not_kept(agent: str, reply: str, kept: bool) -> None:
+    found = extract(talk(("assistant", agent), ("person", reply)), likely=0.3)
+    assert any("Anjali" in text for text in texts(found)) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("mdr si ça continue je vends le Zodiac et on achète un yacht.", False),
+        ("My sister thinks we should rewrite everything in React, lol.", False),
+        ("lol, the API of the shop runs on port 8443 now.", True),
+        ("haha ok, we use Postgres because SQLite locks too often.", True),
+        ("lol never push to main on Fridays.", True),
+        ("My sister thinks we should move the shop to Porto because of the rent.", True),
+        ("If it continues to fail we call Marta from the hosting company.", True),
+    ],
+)
+def test_a_joke_is_not_kept(text: str, kept: bool) -> None:
+    assert bool(person(text)) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("I can't set reminders for the token of 14 March, but I noted it.", False),
+        ("Je ne peux pas programmer le rappel du 14 mars, mais je l'ai noté.", False),
+        ("I noted in docs/limits.md that the API allows 5 requests a second.", True),
+    ],
+)
+def test_that_the_agent_has_noted_something_is_not_kept(text: str, kept: bool) -> None:
+    found = extract(talk(("assistant", text)), likely=0.1)
+    assert bool(found) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("One more rule: always run the linter before a push, we shipped two bugs last week.", None),
+        ("Never deploy on Fridays, yesterday it cost us the evening.", None),
+        ("Always pay by the new bank from 15 January 2027 on.", "2027-01-15"),
+        ("We shipped the new shop last week because Alice was ready.", "2026-11-09/2026-11-15"),
+    ],
+)
+def test_a_rule_has_no_past_day_of_its_reason(text: str, when: str | None) -> None:
+    (found,) = person(text)
+    assert found.when == when or (when and (found.when or "").startswith(when))
+
+
+def test_what_leans_on_a_question_is_not_joined_with_what_was_said_before_it() -> None:
+    found = extract(
+        talk(
+            ("person", "Lighthouse is at 93 on mobile after the change, so that's done."),
+            ("assistant", "Great. Publishing /en/stages next?"),
+            ("person", "It's live since Tuesday."),
+        )
+    )
+    assert "Great. Publishing /en/stages next? – It's live since Tuesday." in texts(found)
+
+
+@pytest.mark.parametrize(
+    ("agent", "reply", "kept"),
+    [
+        ("Je ne sais pas, ce n'est pas dans mes notes.", "C'est moi et Maïwenn, 5 plats chacune.", True),
+        ("I don't know, my notes don't say it.", "Maïwenn and me, five each.", True),
+        ("Je ne sais pas, ce n'est pas dans mes notes.", "Je demande à Yann demain.", False),
+        ("Je ne sais pas, ce n'est pas dans mes notes.", "Tant pis, merci.", False),
+        ("The board decided that Loïc does it.", "Maïwenn and me, five each.", False),
+    ],
+)
+def test_who_answers_their_own_question_is_kept_with_it(agent: str, reply: str, kept: bool) -> None:
+    found = extract(talk(("person", "Qui fait le far ?"), ("assistant", agent), ("person", reply)))
+    assert any(text.startswith("Qui fait le far ? – ") for text in texts(found)) == kept

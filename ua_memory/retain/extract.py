@@ -537,6 +537,8 @@ def why_no_statement(sentence: Sentence, person: bool) -> str:
         return "a question"
     if opens_as("courtesy", said) and not _SPECIFIC.search(said):
         return "a courtesy"
+    if opens_as("jests", said) if person else has_phrase("notes it", said):
+        return "a joke" if person else "a courtesy"
     words = _words(text)
     told = opens_as("tells", text) or (opens_as("short appointment", text) and _has_value(text))
     least = 3 if person and told else 5 - person
@@ -549,7 +551,9 @@ def why_no_statement(sentence: Sentence, person: bool) -> str:
         return "not complete"
     plain = words if _UNSPACED.search(text) else _CODE_LIKE.sub(" ", text).split()
     spoken = sum(word.lstrip("\"'„“«(")[:1].isalpha() for word in plain)
-    return "" if spoken >= min(4, least) and 2 * spoken >= len(words) else "mostly code or numbers"
+    length = sum(any(map(str.isalnum, word)) for word in words)  # French has blanks before its colons and €
+    enough = (spoken >= min(4, least) or (person and told)) and 2 * spoken >= length
+    return "" if enough else "mostly code or numbers"
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -801,6 +805,8 @@ class Extraction:
         since = range(self._person_turn + 1, self._turns)
         if opens_as("denies", turn.text):
             self._drop(since)
+        elif opens_as("says otherwise", turn.text) and not self._question.endswith(_ASKS):
+            self._drop(since, terms(turn.text))
         self._drop_guess("refutes", turn.text, since, "assistant")
         self._drop_guess("concedes", turn.text, range(self._turns))
         if corrected := self._find_corrected(turn.text):
@@ -874,6 +880,8 @@ class Extraction:
         first = next((n for n, one in enumerate(said) if _length(one.text) > 1), 0)
         leans = bool(said) and opens_as("points back", said[first].text)
         about = self._value if leans and opens_as("outdates", turn.text) else self._question
+        if before.endswith(_ASKS) and opens_as("knows not", about):
+            about = before  # the person answers their own question
         if not typed and (least := _answer_score(about, answer.text)):
             others = [score(one, context) for one in said if one not in rules]
             found = max([least, *others], key=lambda found: found.value)
@@ -885,8 +893,10 @@ class Extraction:
             self._last_said = kept.text
             return rules
         amends = _has_value(before) and _has_value(turn.text) and opens_as("corrects", turn.text)
-        lines = (before,) if amends else (about, before) if leans else ()
-        line = next((one for one in lines if 0 < len(one) <= _LONGEST_QUESTION and not _passes(one)), "")
+        asked = self._question.endswith(_ASKS)  # what it leans on is in the question
+        lines = (before,) if amends else (about, *(() if asked else (before,))) if leans else ()
+        fit = (one for one in lines if 0 < len(one) <= _LONGEST_QUESTION and (asked or not _passes(one)))
+        line = next(fit, "")
         if not line or not said or self._given_threshold:
             return said
         return [replace(said[first], text=f"{line} –", quote="", index=-1), *said[first:]]
@@ -961,8 +971,11 @@ class Extraction:
         corrects = not ways.isdisjoint(_OF_SAME_THING)
         outdated = {*re.findall(r"\d+", self._value)} if "outdates" in ways else set()
         told = len(asked) > 1 and not self._question.endswith(_ASKS)  # the agent speaks of something else
-        newest = sorted(self._candidates.items(), key=lambda one: one[1].order, reverse=True)
-        for key, found in newest if ways else ():
+
+        def latest(one: tuple[int, _PlacedCandidate]) -> tuple[int, int, tuple[int, int]]:
+            return one[1].order[0], len(said & one[1].terms), one[1].order
+
+        for key, found in sorted(self._candidates.items(), key=latest, reverse=True) if ways else ():
             if found.candidate.who != "person":
                 continue
             shared, confirmed = said & found.terms, not asked.isdisjoint(found.terms)
@@ -1260,11 +1273,14 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         text += joint + (said.with_speaker if context.person and not text else said.text)
         quote += (f" {said.marker} " if said.marker and quote else " " if quote else "") + said.quote
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
+    kind = _candidate_kind(score, context)
+    when = _when([said.text for said in sentences], text, at.date()) if at else None
     return Candidate(
         text=text,
-        kind=_candidate_kind(score, context),
+        kind=kind,
         who="person" if context.person else "assistant",
-        when=_when([said.text for said in sentences], text, at.date()) if at else None,
+        # A past day in a rule is that of its reason: "…, we shipped two broken links last week".
+        when=when if kind != "preference" or not at or (when or "") > at.date().isoformat() else None,
         entities=names(text),
         tags=tuple(dict.fromkeys(filter(None, phrases()["hashtag"].findall(text)))),
         quote=quote,
