@@ -345,48 +345,21 @@ def block(
 
 
 MEMORY_TAGS = (
-    RECALL_OPEN[1:],
-    "hindsight-recall",
-    "hindsight_memories",
-    "memory-context",
-    "relevant-memories",
-    "relevant_memories",
+    *(RECALL_OPEN[1:], "hindsight-recall", "hindsight_memories"),
+    *("memory-context", "relevant-memories", "relevant_memories"),
 )
 """Tags of recalled memory, ours (`hindsight-recall` is that of our plugin for pi) and other tools'. Without a
 closing tag it runs to the end of the text."""
 
 _CLIENT_TAGS = (
-    "system-reminder",
-    "task-notification",
-    "teammate-message",
-    "command-name",
-    "command-message",
-    "command-args",
-    "command-contents",
-    "local-command-caveat",
-    "local-command-stdout",
-    "local-command-stderr",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "user-prompt-submit-hook",
-    "session-start-hook",
-    "hook_context",
-    "hook_prompt",
-    "ide_opened_file",
-    "ide_selection",
-    "ide_diagnostics",
-    "new-diagnostics",
-    "untrusted_context",
-    "environment_context",
-    "user_instructions",
+    *"""
+system-reminder task-notification teammate-message command-name command-message command-args command-contents
+local-command-caveat local-command-stdout local-command-stderr bash-input bash-stdout bash-stderr
+user-prompt-submit-hook session-start-hook hook_context hook_prompt ide_opened_file ide_selection
+ide_diagnostics new-diagnostics untrusted_context environment_context user_instructions collaboration_mode
+user_shell_command turn_aborted subagent_notification skills_instructions INSTRUCTIONS
+""".split(),  # noqa: SIM905
     "permissions instructions",
-    "collaboration_mode",
-    "user_shell_command",
-    "turn_aborted",
-    "subagent_notification",
-    "skills_instructions",
-    "INSTRUCTIONS",
 )
 _OPENING_TAG = late(r"<(" + "|".join(map(re.escape, (*MEMORY_TAGS, *_CLIENT_TAGS))) + r")(?=[\s>])[^<>]*>")
 _FILE = late(r'<(file|skill) name="[^"\n]*"[^<>\n]*>')

@@ -15,18 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")  # noqa: PTH118, PTH120 (pathlib takes 4 ms)
-_METHODS = (
-    "search",
-    "match",
-    "fullmatch",
-    "split",
-    "findall",
-    "finditer",
-    "sub",
-    "subn",
-    "pattern",
-    "groups",
-)
+_METHODS = "search match fullmatch split findall finditer sub subn pattern groups".split()  # noqa: SIM905
 
 
 class _LatePattern:

@@ -40,15 +40,8 @@ _CLIENTS_HINT = f"known clients: {', '.join(CLIENTS)}"
 
 _SNIFFED_LINES = 50
 _CLAUDE_CODE = (
-    "summary",
-    "file-history-snapshot",
-    "queue-operation",
-    "last-prompt",
-    "permission-mode",
-    "mode",
-    "agent-name",
-    "custom-title",
-    "ai-title",
+    *("summary", "file-history-snapshot", "queue-operation", "last-prompt", "permission-mode", "mode"),
+    *("agent-name", "custom-title", "ai-title"),
 )
 _LONG_LINES = (
     (re.compile(r'^\{\s*"type"\s*:\s*"session"'), "pi"),

@@ -160,22 +160,9 @@ _LONGEST_WAIT = 256
 
 _PATHS = ("file_path", "path", "notebook_path", "filePath", "file")
 _ARGUMENTS = (
-    *_PATHS,
-    "command",
-    "cmd",
-    "query",
-    "pattern",
-    "url",
-    "skill",
-    "subject",
-    "description",
-    "title",
-    "prompt",
-    "question",
-    "task_id",
-    "name",
-    "id",
-)
+    *_PATHS, "command", "cmd", "query", "pattern", "url", "skill", "subject", "description", "title",
+    "prompt", "question", "task_id", "name", "id",
+)  # fmt: skip
 """The arguments that say what a call is about; the first that exists is shown."""
 
 _OUR_TOOLS = late(
