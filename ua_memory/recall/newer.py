@@ -115,22 +115,19 @@ _MAY_STATE = re.compile(
     rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}|{_A_DAY}"
 )
 """What a case-folded sentence with a value has."""
-_MOVING = (
-    r"\b(?:mov|push|shift|rais|lower|cut|schieb|verleg|senk|avanc|déplac|repouss|muev|sub|baj)\w*"
-    r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)"
-)
-"""What stands before a value that is left for another."""
-_ENDING = (
-    r"\b(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus"
+_LEFT_BEFORE = re.compile(
+    r"\b(?:(?:mov|push|shift|rais|lower|cut|schieb|verleg|senk|avanc|déplac|repouss|muev|sub|baj)\w*"
+    r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)\s+"
+    r"|(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus"
     r"|au lieu d[eu]s?|ya no|en vez de|invece d\w+|non più|niet meer|in plaats van|não mais|em vez d\w+)"
-    r"['’\s]\s*(?:\S+\s){0,2}?"
+    r"['’\s]\s*(?:\S+\s){0,2}?)\Z"
 )
-"""What stands before a value that is one no more."""
-_UNFIT = (
-    r"\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+(?:\w+\s+)?"
-    r"(?:too|zu|trop|demasiado|troppo|demais|te)\b"
+"""What stands before a value that is left for another: "moved from", "no more"."""
+_LEFT_BEHIND = re.compile(
+    r"\s*(?:→|[-=]>)|\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+"
+    r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
 )
-"""What stands behind one: "10 was too long"."""
+"""What stands behind one: "10 → 4", "10 was too long"."""
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
 _PRONOUN_SUBJECT = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
@@ -210,8 +207,9 @@ class _ValueSentence:
 
     @cached_property
     def changed(self) -> bool:
-        leans = self._leans and self._same_speaker
-        return self._says_change or (leans and CHANGED_FOLDED.search(self._before.casefold()) is not None)
+        if self._says_change or not (self._before and self._same_speaker):
+            return self._says_change
+        return CHANGED_FOLDED.search(self._before.casefold()) is not None and self._leans
 
     @cached_property
     def _says_change(self) -> bool:
@@ -220,9 +218,15 @@ class _ValueSentence:
     def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
         Mondays"."""
-        values = "|".join(re.escape(value.rstrip(".")) for some in old.values.values() for value in some)
-        left = rf"(?:{_MOVING}\s+|{_ENDING})(?:{values})\b|(?<!\w)(?:{values})(?:\s*(?:→|[-=]>)|{_UNFIT})"
-        return re.search(left, self.text.casefold()) is not None
+        text = self.text.casefold()
+        values = {value.rstrip(".") for some in old.values.values() for value in some}
+        places = (at.span() for one in values if one in text for at in re.finditer(re.escape(one), text))
+        return any(
+            not text[start - 1 : start].isalnum()
+            and not text[end : end + 1].isalnum()
+            and (_LEFT_BEFORE.search(text[:start]) or _LEFT_BEHIND.match(text, end))
+            for start, end in places
+        )
 
     @cached_property
     def answers(self) -> frozenset[str]:
