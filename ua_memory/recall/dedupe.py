@@ -46,16 +46,19 @@ LONGEST = 200
 _NO_LETTERS = re.compile(r"[\W_]+")
 LEAST_QUOTED = 12
 """Letters and digits of a fact or its quote that are recognized in a passage."""
-SUPPORT, GOOD_ALONE = 0.6, 0.8
-"""The share of its best fact's score that a session's passage gains; the score from which a fact answers by
-itself."""
-CERTAIN, MUCH = 0.9, 0.75
-"""The score of a fact that no gain lifts a session's passage above; the share of an undated note's score that
-the fact in a passage needs to lift it above that."""
+SUPPORT = 0.6
+"""The share of its best fact's score that a session's passage gains."""
+GOOD_ALONE = 0.8
+"""The score from which a fact answers by itself, and supports no passage."""
+CERTAIN_FACT = 0.9
+"""The score of a fact that no gain lifts a session's passage above."""
+LIFTS_ABOVE_NOTE = 0.75
+"""The share of an undated note's score that the fact in a passage needs to lift it above that."""
 
 SPEAKER = re.compile(r"^(?:Person|Agent): ", re.MULTILINE)
 _ARTICLES = frozenset(("a", "an", "the"))
-_DENIALS = frozenset("no not never none nor neither without cannot dont t".split())  # noqa: SIM905
+_NEGATIONS = frozenset("no not never none nor neither without cannot dont t".split())  # noqa: SIM905
+"""Also `t`, which `terms.words` leaves of "don't"."""
 
 
 @dataclass(slots=True)
@@ -157,17 +160,17 @@ def with_support(found: list[Ranked]) -> list[Ranked]:
             return one
         score = capped(one.score + SUPPORT * best, one.score, first)
         # A note without a day is not older than the session, which need not say how it is now.
-        gain = round(capped(score, one.score, note, sure=best < MUCH * note) - one.score, 4)
+        gain = round(capped(score, one.score, note, caps=best < LIFTS_ABOVE_NOTE * note) - one.score, 4)
         return one._replace(score=one.score + gain, parts={**one.parts, "support": gain})
 
     return sorted(map(supported, found), key=lambda one: -one.score)
 
 
-def capped(score: float, own: float, best: float, *, sure: bool | None = None) -> float:
-    """The score of a passage with its gain, `own` without it, that stays below a `best` fact's if that is
-    `sure`, by default if it is `CERTAIN`."""
-    stays = best >= CERTAIN if sure is None else sure
-    return max(own, min(score, best - 1e-4)) if stays else score
+def capped(score: float, own: float, best: float, *, caps: bool | None = None) -> float:
+    """The score of a passage with its gain, but below that of the `best` fact if this `caps` it, by default
+    if it is a `CERTAIN_FACT`; never less than `own`, the score without the gain."""
+    caps = best >= CERTAIN_FACT if caps is None else caps
+    return max(own, min(score, best - 1e-4)) if caps else score
 
 
 def _passage_letters(item: IndexItem) -> str:
@@ -243,11 +246,11 @@ class SeenTexts:
         for other, other_prefixes, kept in self._seen if words else ():
             # Comparing prefixes first avoids most queries for stems.
             similar = _added_words(prefixes, other_prefixes) is not None
-            if similar and self._same(words, other, item, kept.one.item):
+            if similar and self._says_the_same(words, other, item, kept.one.item):
                 return kept
         return None
 
-    def _same(self, one: list[str], other: list[str], item: IndexItem, seen: IndexItem) -> bool:
+    def _says_the_same(self, one: list[str], other: list[str], item: IndexItem, seen: IndexItem) -> bool:
         if _type_key(item) != _type_key(seen) or not _same_day(item, seen):
             return False
         stems = self._words.vocabulary.stems({*one, *other})
@@ -257,7 +260,7 @@ class SeenTexts:
 
 
 def _extends(one: IndexItem, other: IndexItem) -> bool:
-    """Whether two passages of one session, in different files, begin with the same words."""
+    """Whether one of two passages of a session, in different files, begins with all of the other."""
     if (one.client, one.session) != (other.client, other.session) or one.path == other.path:
         return False
     short, long = sorted((_passage_letters(one), _passage_letters(other)), key=len)
@@ -308,6 +311,7 @@ def _added_words(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
 
 def _is_minor(stem: str, text: str) -> bool:
     """Whether an added word changes little: it is no number, negation or name."""
-    if stem in _DENIALS or not stem.isalpha():
+    if stem in _NEGATIONS or not stem.isalpha():
         return False
+    # A name is capitalised, so that its stem, in lower case, is not found.
     return bool(re.search(rf"(?<!\w){re.escape(stem[:-1] or stem)}", text))

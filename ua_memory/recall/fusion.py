@@ -398,7 +398,7 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
         if one.item.record != SESSION or one.item.speaker:
             return -one.score - (RECENCY_GAIN if day > days[-1] else 0)
         score = capped(one.score + gains.get(day, 0), one.score, best_fact)
-        score = capped(score, one.score, undated, sure=True) if one.score < undated else score
+        score = capped(score, one.score, undated, caps=True) if one.score < undated else score
         question = score >= best_fact >= GOOD_MATCH and _asks_the_same(asked, one.item.text)
         return -min(score, best_fact - 1e-6) if question else -score
 

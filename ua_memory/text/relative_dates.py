@@ -527,7 +527,7 @@ def _selected_unit(text: DateText, word: str, unit: str, rolling: bool, i: int) 
         step = -1 if word in LAST else 0 if word in THIS else 1
         return unit_around(text.today + step * timedelta(weeks=1), "weekend")
     to_now = word == "past" or (rolling and word == "last" and within) or unit == "decade"
-    if word in LAST and to_now and unit != "fortnight":
+    if word in LAST and to_now:
         return _rolling(text, 1, unit, word)
     if word == "next" and rolling and within:
         return _rolling(text, 1, unit, word)
