@@ -366,10 +366,10 @@ class _Search:
         return self._joined(direct, *found) if found else direct
 
     def _find_tasks(self, kind: str, about: str, direct: SearchResult) -> SearchResult:
-        """The items of task lists of a kind, of those `about` a topic or some days, before the hits."""
+        """The items of task lists of a kind, of those `about` a topic or some days, before other answers."""
         if self.where.kinds:
             return direct
-        where = replace(self.where, kinds=(kind,))
+        where = replace(self.where, kinds=(kind,), retired=bool(self.where.retired))
         steps = _Search(self.index, self.report, self.limit, 0.0, where, self.depth)
         found = steps.answers([about], [])[0]
         only = found.days is not None and found.days.only
@@ -378,7 +378,9 @@ class _Search:
         else:
             items = filter(None, map(self.present.confirm, self.index.words.listed(where)[1]))
             hits = [Hit(item, 0.0, 0.0, item.text) for item in itertools.islice(items, self.limit)]
-        return self._joined(direct, *(replace(hit, score=max(hit.score, ANSWERED)) for hit in hits))
+        hits = [replace(hit, score=max(hit.score, ANSWERED)) for hit in hits]
+        answers = tuple(hit for hit in direct.hits if hit.score >= ANSWERED)
+        return self._joined(replace(direct, hits=answers), *hits) if hits else direct
 
     def _join_questions(self, questions: Sequence[str], direct: SearchResult) -> SearchResult:
         """The hits of each of two questions by turns, those of an answered one first."""
