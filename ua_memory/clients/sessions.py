@@ -61,7 +61,7 @@ _DATABASES = {
         "GROUP BY session_id"),
 }  # fmt: skip
 """{client: (the tables of its database, a query of its sessions: id, time of the last message, and the
-automatic speaker or '')}."""
+automatic speaker or '')}. A database is that of the first client all of whose tables it has."""
 
 
 def database_sessions(path: Path) -> list[Transcript]:

@@ -145,7 +145,7 @@ class ReadOnlySearch:
 
     def for_prompt(self, prompt: str, limit: int, project: str, but: str, passages: int) -> str:
         """The lines for a prompt in a project, as a block: facts, then passages of the project's sessions
-        except the session `but`; '' if there are none."""
+        except the session `but`; '' if there are none. With a daemon: `search.for_prompt`."""
         scope, _ = _project_filter(project)
         facts, session_passages, ids = list[int](), list[int](), identifiers(prompt)
         if not (specific := specific_words(prompt)):

@@ -1034,7 +1034,7 @@ def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
 def for_prompt(found: SearchResult, prompt: str, project: str, config: Config, but: str = "") -> SearchResult:
     """The result with the hits that a hook adds to a prompt in a project, none of the session `but`. One
     specific word is enough for facts, not for passages; these must have a name in the code that the prompt
-    is about."""
+    is about. Without a daemon `ReadOnlySearch.for_prompt` decides, with bounds of its own."""
     scope, specific = f"project:{project}".casefold(), specific_words(prompt)
     code = _CODE_NAME.findall(prompt)
 
