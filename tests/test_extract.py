@@ -1736,3 +1736,21 @@ def test_what_leans_on_a_question_is_not_joined_with_what_was_said_before_it() -
 def test_who_answers_their_own_question_is_kept_with_it(agent: str, reply: str, kept: bool) -> None:
     found = extract(talk(("person", "Qui fait le far ?"), ("assistant", agent), ("person", reply)))
     assert any(text.startswith("Qui fait le far ? – ") for text in texts(found)) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Finalement Élodie mange du poisson, elle m'a dit hier que seule la viande la gêne.", True),
+        ("Mets plutôt un champ piège (honeypot).", True),
+        ("On abandonne le forum, personne ne veut le modérer.", True),
+        ("Finalement ça marche.", False),
+        ("Finalement on verra demain pour la suite.", False),
+        ("C'est plutôt bien comme ça.", False),
+        ("Montre-moi plutôt le diff complet.", False),
+        ("On passe à la suite maintenant ou tu relances ?", False),
+        ("Finalement je vais relire le fichier.", False),
+    ],
+)
+def test_what_is_chosen_in_french_is_kept(text: str, kept: bool) -> None:
+    assert bool(person(text)) == kept
