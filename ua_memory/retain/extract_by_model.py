@@ -159,6 +159,16 @@ _SHORT_DATE = late(
     re.I,
 )
 """A German date, or a period between two: "am 2.12.", "21.12. bis 6.1.", "3.4.1948"."""
+_FROM_TO = late(
+    r"\b(?:du|vom|del?|dal)\s+\d{1,2}(?:er|[.º])?\s+(?:de\s+)?[^\W\d_]{3,12}\.?(?:\s+(?:de\s+)?\d{4})?"
+    r"\s+(?:au|bis(?:\s+zum)?|al?|até)\s+(?:el\s+)?\d",
+    re.I,
+)
+"""A period of two days of two months: `du 24 décembre au 4 janvier`."""
+_RECURRING = late(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day (?:morning|noon|afternoon|evening|night)s\b", re.I
+)
+"""Days of every week, as "on Mondays"."""
 _BORN = late(
     r"(?:\b(?:geb(?:oren|\.)|born|née?|nat[oa]|nacid[oa])|\*)(?: (?:am|on|le|il|el))? ?\d[\d./]{5,9}", re.I
 )
@@ -200,6 +210,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
     text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
+    text = _RECURRING.sub(" ", text)
     found = set(_named_periods(text, said))
     if len(found) > 1:
         found = set(_named_periods(_BORN.sub(" ", text), said))
@@ -290,11 +301,22 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
     english = " ".join(word for word, _, _ in foreign_dates.translated(text, code)) if code else ""
     for part in filter(_RELATIVE.search, english.split(",")):
         yield from _periods_in_english(part, said)
+    days = [*_dated_days(dated, said, past=bool(_PAST_ONLY.search(text)))]
+    if len(days) == 2 and _FROM_TO.search(text):
+        (start, _), (_, end) = days
+        yield start, end if end > start else end.replace(year=end.year + 1)
+    else:
+        yield from days
+
+
+def _dated_days(
+    dated: Sequence[tuple[int, int, int, int]], said: date, *, past: bool
+) -> Iterator[tuple[date, date]]:
+    """The days of `days_of_months`; without a year the nearest, if `past` the nearest that is over."""
     for year, month, first, last in dated:
         with suppress(ValueError):
             near = [date(year, month, last)] if year else text_calendar.in_nearby_years(said, month, last)
-            near = [one for one in near if one <= said or not _PAST_ONLY.search(text)]
-            at = min(near, key=lambda one: abs(one - said))
+            at = min((one for one in near if one <= said or not past), key=lambda one: abs(one - said))
             yield at.replace(day=first), at + timedelta(days=1)
 
 
