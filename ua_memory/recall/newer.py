@@ -128,6 +128,7 @@ _LEFT_BEHIND = re.compile(
     r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
 )
 """What stands behind one: "10 → 4", "10 was too long"."""
+_ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
 _PRONOUN_SUBJECT = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
@@ -189,7 +190,7 @@ class _ValueSentence:
 
     @cached_property
     def _bare(self) -> str:
-        return CHANGED.sub(" ", self._rest) if self._says_change else self._rest
+        return CHANGED.sub(" ", self._rest) if self.says_change else self._rest
 
     @cached_property
     def unnegated(self) -> frozenset[str]:
@@ -207,12 +208,12 @@ class _ValueSentence:
 
     @cached_property
     def changed(self) -> bool:
-        if self._says_change or not (self._before and self._same_speaker):
-            return self._says_change
+        if self.says_change or not (self._before and self._same_speaker):
+            return self.says_change
         return CHANGED_FOLDED.search(self._before.casefold()) is not None and self._leans
 
     @cached_property
-    def _says_change(self) -> bool:
+    def says_change(self) -> bool:
         return CHANGED_FOLDED.search(self.text.casefold()) is not None
 
     def leaves_value_of(self, old: _ValueSentence) -> bool:
@@ -394,12 +395,16 @@ def _is_of_another(
     """Whether a newer sentence is about something else than an older one, of which the query has the words
     `wanted`:
 
-    - without a change: it has other words in place of these, or both have their own subjects;
+    - without a change in its own words ("not until 9" is none): it has other words in place of these;
+    - without any change: both have their own subjects;
     - only the weekday differs: it lacks one of these, or has two words of its own;
     - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
       scanner where the printer is."""
     lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
-    if not changed and ((lacks and added) or _have_own_subjects(new, old)):
+    sure = changed and (new.says_change or _ARROW.search(new.text))
+    if not sure and lacks and added:
+        return True
+    if not changed and _have_own_subjects(new, old):
         return True
     if only_day and (lacks or len(added) > 1):
         return True

@@ -235,8 +235,9 @@ def replace_description(described: Description, name: str, hit: str) -> str:
 
 
 def word_stem(word: str) -> str:
-    """The beginning that the forms of a word share: without a final s all but two letters, at least four."""
-    word = word.removesuffix("s")
+    """The beginning that the forms of a word share: without a plural s all but two letters, at least four."""
+    if len(word) > 3 and not word.endswith(("is", "ss", "us")):
+        word = word.removesuffix("s")
     return word[: max(4, len(word) - 2)].casefold()
 
 
