@@ -325,6 +325,15 @@ def test_open_and_finished_tasks_are_found(tmp_path: Path, query: str, expected:
         assert not answer.hits[len(expected) :] or answer.hits[len(expected)].score < answer.hits[0].score
         assert not search(index, "open tasks for the garden").answered
         assert texts(index, "when is the open day")[0] == "The open day is on Friday."
+        assert not any(hit.score < 0.8 for hit in search(index, "open tasks", min_score=0.8).hits)
+
+
+def test_open_tasks_below_finished_ones_and_in_core_memory_are_found(tmp_path: Path) -> None:
+    kitchen = "# Kitchen\n\n- [x] paint the wall\n  - [ ] buy grout\n* [ ] call the tiler\n"
+    core = "# Core\n\n## Tasks\n\n- [ ] call the bank\n- [x] move house\n"
+    with indexed(tmp_path, {"memory/kitchen.md": kitchen, "MEMORY.md": core}) as index:
+        found = " ".join(texts(index, "my todos"))
+        assert all(one in found for one in ("buy grout", "call the tiler", "call the bank"))
 
 
 def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:

@@ -140,8 +140,8 @@ def _wrong(what: str, value: object) -> Usage:
 
 
 RECORDS = ("fact", "passage", "observation", "opinion", "page", "model", "core", "session")
-TASKS = {"todo": "[ ] %", "done": "[x] %"}
-"""How the text begins of an open and of a finished item of a task list."""
+TASKS = {"todo": "[ ] ", "done": "[x] "}
+"""How an open and a finished item of a task list begin, in an item of their own or below another."""
 KINDS = tuple(dict.fromkeys((*get_args(Kind), *RECORDS, *TASKS)))
 """Valid values of `kinds`: the kinds of facts and opinions, the names of records, and `TASKS`."""
 
@@ -219,8 +219,8 @@ class Filters:
             values += tags
         if self.kinds:
             marks = ",".join("?" * len(self.kinds))
-            tasks = [TASKS[kind] for kind in self.kinds if kind in TASKS]
-            listed = " OR items.text LIKE ?" * len(tasks)
+            tasks = [f"{at}{TASKS[kind]}%" for kind in self.kinds if kind in TASKS for at in ("", "%- ")]
+            listed = " OR (items.text LIKE ? AND items.record != 'session')" * len(tasks)
             parts.append(f"(items.kind IN ({marks}) OR items.record IN ({marks}){listed})")
             values += [*self.kinds, *self.kinds, *tasks]
         if self.sources:

@@ -379,6 +379,7 @@ class _Search:
             items = filter(None, map(self.present.confirm, self.index.words.listed(where)[1]))
             hits = [Hit(item, 0.0, 0.0, item.text) for item in itertools.islice(items, self.limit)]
         hits = [replace(hit, score=max(hit.score, ANSWERED)) for hit in hits]
+        hits = [hit for hit in hits if hit.score >= self.min_score]
         answers = tuple(hit for hit in direct.hits if hit.score >= ANSWERED)
         return self._joined(replace(direct, hits=answers), *hits) if hits else direct
 

@@ -132,7 +132,9 @@ _TASK_NOUN = (
     r"(?:tasks?|to-?dos?|(?:action |todo |to-do )?items|checkbox(?:es)?|aufgaben|punkte|tâches|tareas|tarefas"
     r"|attività|compiti|taken)"
 )
-_IT_ENDS = r"(?= (?:in|on|for|at|with|from|about|this|left)\b|\W*$)"
+_IT_ENDS = (
+    r"(?= (?:in|on|for|at|with|from|about|this|left|before|by|after|today|tomorrow|next)\b|\W*$)"
+)
 """A query ends, or only says what it is about."""
 _OPEN_TASKS = late(
     rf"\b(?:(?:open|unfinished|outstanding|pending|remaining|offenen?|unerledigten?|openstaande) {_TASK_NOUN}"
