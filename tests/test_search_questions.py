@@ -276,6 +276,11 @@ def test_of_two_questions_each_is_answered(roles: Index, query: str, expected: s
     assert len({hit.item.key for hit in answer.hits}) == len(answer.hits)
 
 
+def test_the_days_of_one_question_are_not_those_of_the_other(roles: Index) -> None:
+    answer = search(roles, "what happened in March 2020 and where is the boat")
+    assert answer.hits and answer.days is None and not any(hit.outside for hit in answer.hits)
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -283,6 +288,8 @@ def test_of_two_questions_each_is_answered(roles: Index, query: str, expected: s
         "salt and pepper",
         "what goes on and on",
         "why and how did it break",
+        "what are the rules for when and where we eat lunch",
+        "what is the difference between what Mia and what Leo think",
         "R&D",
     ],
 )
@@ -355,6 +362,11 @@ def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> 
         ("write the docs on throttling", False),
         ("runtime errors in production again", False),
         ("add the deposit to the invoice", False),
+        ("book a table for this evening", False),
+        ("ce soir on dîne avec Mia", False),
+        ("est-ce que Mia vient", False),
+        ("esta semana viene Mia", False),
+        ("lass uns das Essen mit Mia planen", False),
     ],
 )
 def test_a_chore_is_about_what_is_at_hand(prompt: str, chore: bool) -> None:

@@ -391,7 +391,8 @@ class _Search:
         hits = [hit for pair in pairs for hit in pair if hit and hit.score >= self.min_score]
         if direct.answered and direct.hits[0].score > max((hit.score for hit in hits), default=0.0):
             hits.insert(0, direct.hits[0])  # it has both
-        return self._joined(direct, *hits) if hits else direct
+        same = all(one.days == direct.days for one in found)  # the days of one question are not the other's
+        return self._joined(direct if same else replace(direct, days=None), *hits) if hits else direct
 
     def _resolve_role(self, text: str, role: Description, direct: SearchResult) -> SearchResult:
         """The same for a role ("our cellist"), only if a direct search finds no more than who has it. What is

@@ -116,9 +116,11 @@ _ASKING = (
 )
 _TWO_QUESTIONS = late(
     rf"\W*(?P<one>{_ASKING}.*?\w)(?:\s*,)?(?:\s+(?:and|und|et|y|e|en)\s+(?:also\s+)?|\s*[?？]\s*)"
-    rf"(?P<other>{_ASKING}(?:\s+\S+){{2,}})",
+    rf"(?P<other>{_ASKING}(?:(?:\s+\S+){{2,}}|\s+\w+-(?:t-)?(?:ils?|elles?)\W*))",
     re.IGNORECASE,
 )
+_NO_QUESTION = late(rf"(?:\bbetween\b.*|{_ASKING})\Z", re.IGNORECASE)
+"""What a first question does not end with: "the rules for when", "the difference between what Mia"."""
 _OF_THE_FIRST = late(
     r"\b(?:he|she|it|they|him|her(?=\W*$)|them|er|sie)\b|-(?:t-)?(?:ils?|elles?)\b", re.IGNORECASE
 )
@@ -132,9 +134,7 @@ _TASK_NOUN = (
     r"(?:tasks?|to-?dos?|(?:action |todo |to-do )?items|checkbox(?:es)?|aufgaben|punkte|tâches|tareas|tarefas"
     r"|attività|compiti|taken)"
 )
-_IT_ENDS = (
-    r"(?= (?:in|on|for|at|with|from|about|this|left|before|by|after|today|tomorrow|next)\b|\W*$)"
-)
+_IT_ENDS = r"(?= (?:in|on|for|at|with|from|about|this|left|before|by|after|today|tomorrow|next)\b|\W*$)"
 """A query ends, or only says what it is about."""
 _OPEN_TASKS = late(
     rf"\b(?:(?:open|unfinished|outstanding|pending|remaining|offenen?|unerledigten?|openstaande) {_TASK_NOUN}"
@@ -174,7 +174,7 @@ def two_questions(query: str) -> tuple[str, str] | None:
     """The two questions of a query. A pronoun in the second stands for whom the first describes or names, or
     for the thing that it ends with."""
     found = _TWO_QUESTIONS.fullmatch(query)
-    if found is None:
+    if found is None or _NO_QUESTION.search(found["one"]):
         return None
     one, other = found["one"], found["other"]
     described, thing, names = find_description(one), _THING.search(one), _NAMES.findall(one)
@@ -191,9 +191,12 @@ def is_request(prompt: str) -> bool:
 _CHORE = late(
     r"^\W*(?:(?:please|pls|bitte|ok(?:ay)?|(?:can|could|would) you|kannst du|peux[- ]tu|puedes|puoi)\W+)*"
     r"(?:sort|rename|run|explain|list|translate|proofread|correct|format|count|convert|bump|(?:erklär|sortier|übersetz|benenn"
-    r"|korrigier)e?|lass|explique|traduis|corrige|trie|liste|renomme|explica|traduce|ordena|renombra"
+    r"|korrigier)e?|lass(?! uns)|explique|traduis|corrige|trie|liste|renomme|explica|traduce|ordena|renombra"
     r"|spiega|traduci|ordina|correggi|rinomina|how (?:do|can|to)|what does|was macht|comment|cómo|come si)\b"
-    r"|\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|quest[aeio])\b",
+    r"|(?<!-)\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|quest[aeio])\b"
+    r"(?! (?:morning|afternoon|evening|night|week|month|year|summer|christmas|\w+day"
+    r"|morgen|abend|woche|monat|jahr|sommer|winter|\w*wochenende|\w+tag|matin|après|soir|semaine|week|mois|année"
+    r"|été|hiver|semana|\w+di|mañana|tarde|noche|fin|mes|año|verano|mattina|sera|settimana|mese|anno|estate))",
     re.IGNORECASE,
 )
 
