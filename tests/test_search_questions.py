@@ -174,7 +174,7 @@ def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -
         "the port before 6543", "after that", "what is before", "since when",
         "after the dinner with Ines we sold the boat",
         "chaque jour avant le repas", "le jour avant qu'il parte", "la semaine après", "vor dem Haus",
-        "die Lampe vor der Tür",
+        "die Lampe vor der Tür", "combien de jours avant la rentrée", "wie viele Tage vor der Abreise",
     ],
 )  # fmt: skip
 def test_what_names_no_event_is_none(query: str) -> None:
@@ -583,6 +583,7 @@ COMING = {
     [
         ("dentist on 5 December", "", "2026-12-05"),
         ("RDV chez le dentiste le 5/12", "", "2026-12-05"),
+        ("dentiste du 3/12 au 5/12", "", "2026-12-03"),
         # The past first, where it has anything or is meant.
         ("dentist on 5 December", "2025-12-05", "2025-12-05"),
         ("what did the dentist do on 5 December", "", "2025-12-05"),

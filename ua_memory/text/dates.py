@@ -669,7 +669,8 @@ _EVENT = late(
     re.IGNORECASE,
 )
 _EVENT_ABROAD = late(
-    r"\b(?<!chaque )(?<!jeden )(?<!cada )(?<!les )"
+    r"\b(?<!chaque )(?<!jeden )(?<!cada )(?<!les )(?<!par )"
+    r"(?<!combien de )(?<!wie viele )(?<!cuántos )(?<!cuántas )"
     r"(?:(?P<number>un[ea]?|deux|trois|quatre|zwei|drei|vier|dos|tres|cuatro|\d{1,3})\s+)?"
     r"(?P<unit>jour|tag|día|semaine|woche|semana|mois|monat|mes|week-end|wochenende|fin de semana)e?n?s?\s+"
     r"(?P<how>après|avant|nach|vor|después de|antes de)\s*"
