@@ -72,7 +72,7 @@ _INVERTED = late(
 
 IDLE = late(
     r"\b(?:en ce moment|en este momento|in questo momento|neste momento|im moment|at the moment"
-    r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu|tak(?:es?|ing) place)\b",
+    r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu)\b",
     re.IGNORECASE,
 )
 """Phrases of questions that say nothing of what it is about: `a lieu` is in a text by chance."""
