@@ -318,6 +318,12 @@ TASKS = (
         ("my todo list", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
         ("what's left to do in the kitchen?", ["[ ] call the plumber about the sink"]),
         ("offene Aufgaben", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
+        ("what tasks are left?", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
+        ("was ist zu tun?", ["[ ] write to the tax office", "[ ] call the plumber about the sink"]),
+        (
+            "what do I still have to do",
+            ["[ ] write to the tax office", "[ ] call the plumber about the sink"],
+        ),
         ("tasks left in november 2026", ["[ ] write to the tax office"]),
         ("completed tasks", ["[x] renew the passport", "[x] order the tiles"]),
     ],
@@ -384,7 +390,16 @@ def test_a_chore_is_given_only_what_it_matches_well(roles: Index) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["is the shop still open", "open issues with the API", "the todo app we used", "which items are done"],
+    [
+        "is the shop still open",
+        "open issues with the API",
+        "the todo app we used",
+        "which items are done",
+        "how many items left in stock",
+        "pending items in the cart",
+        "what should I do for Mia's birthday",
+        "what do we do on Friday",
+    ],
 )
 def test_what_only_sounds_like_tasks_is_searched_for(query: str) -> None:
     assert asks_for_tasks(query) is None

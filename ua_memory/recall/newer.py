@@ -58,7 +58,7 @@ _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
 _REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
-_NUMBER = r"\d[\d.,:]*\d|\d"
+_NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
 _WEEKLY = (
     r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"

@@ -131,18 +131,19 @@ _THING = late(
 )
 _NAMES = late(r"(?<=\w\s)[^\W\d_a-zß-öø-ÿ]\w+(?:\s+[^\W\d_a-zß-öø-ÿ]\w+)*")
 _TASK_NOUN = (
-    r"(?:tasks?|to-?dos?|(?:action |todo |to-do )?items|checkbox(?:es)?|aufgaben|punkte|tâches|tareas|tarefas"
+    r"(?:tasks?|to-?dos?|(?:action|todo|to-do) items|checkbox(?:es)?|aufgaben|punkte|tâches|tareas|tarefas"
     r"|attività|compiti|taken)"
 )
 _IT_ENDS = r"(?= (?:in|on|for|at|with|from|about|this|left|before|by|after|today|tomorrow|next)\b|\W*$)"
 """A query ends, or only says what it is about."""
 _OPEN_TASKS = late(
     rf"\b(?:(?:open|unfinished|outstanding|pending|remaining|offenen?|unerledigten?|openstaande) {_TASK_NOUN}"
-    rf"|{_TASK_NOUN} (?:(?:still |noch )?(?:open|offen|left)|ouvertes|restantes|à faire|pendientes|pendentes"
-    r"|em aberto|in sospeso|da fare)"
+    rf"|(?:open|outstanding) items{_IT_ENDS}"
+    rf"|{_TASK_NOUN} (?:(?:are |sind )?(?:still |noch )?(?:open|offen|left)|ouvertes|restantes|à faire"
+    r"|pendientes|pendentes|em aberto|in sospeso|da fare)"
     r"|(?:what(?:['’]s| is| are)?|anything|everything) (?:(?:still|left) )+(?:open|to do|to be done)"
-    rf"{_IT_ENDS}|what (?:do|must|should) (?:i|we) (?:still )?(?:have to do|need to do|do){_IT_ENDS}"
-    r"|was ist (?:noch )+(?:offen|zu tun|zu erledigen)"
+    rf"{_IT_ENDS}|what (?:do (?:i|we) (?:still )?(?:have|need) to|must (?:i|we) (?:still )?) ?do{_IT_ENDS}"
+    r"|was ist (?:noch offen|(?:noch )?zu (?:tun|erledigen))|wat is (?:er )?nog (?:open|te doen)"
     r"|was (?:muss ich|müssen wir) noch (?:tun|machen|erledigen)"
     r"|(?:qu['’]est-ce qui |ce qui |que )?reste(?:-t-il)? à faire|qué (?:queda|falta) (?:por|para) hacer"
     r"|o que falta fazer|cosa resta da fare|cose da fare|wat moe(?:t ik|ten we) nog doen)\b"
