@@ -370,10 +370,9 @@ class _Search:
         if self.where.kinds:
             return direct
         where = replace(self.where, kinds=(kind,), retired=bool(self.where.retired))
-        steps = _Search(self.index, self.report, self.limit, 0.0, where, self.depth)
-        found = steps.answers([about], [])[0]
-        only = found.days is not None and found.days.only
-        if only or specific_words(about):
+        found = self._lookup(self.limit, [about], where)[0] if about else None
+        only = found is not None and found.days is not None and found.days.only
+        if found and (only or specific_words(about)):
             hits = [hit for hit in found.hits if (only or "keyword" in hit.arms) and not hit.outside]
         else:
             items = filter(None, map(self.present.confirm, self.index.words.listed(where)[1]))
@@ -385,7 +384,7 @@ class _Search:
 
     def _join_questions(self, questions: Sequence[str], direct: SearchResult) -> SearchResult:
         """The hits of each of two questions by turns, those of an answered one first."""
-        found = [self.resolve(one, *self._lookup(self.limit, [one])) for one in questions]
+        found = list(map(self.resolve, questions, self._lookup(self.limit, questions)))
         found.sort(key=lambda one: not one.answered)
         pairs = itertools.zip_longest(*(one.hits for one in found))
         hits = [hit for pair in pairs for hit in pair if hit and hit.score >= self.min_score]
@@ -433,9 +432,10 @@ class _Search:
         hits = _mark_outside(scored, direct.days)
         return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWERED)
 
-    def _lookup(self, limit: int, queries: Sequence[str]) -> list[SearchResult]:
-        """The answers of an intermediate search, as part of this one."""
-        steps = _Search(self.index, self.report, limit, 0.0, self.where, self.depth)
+    def _lookup(self, limit: int, queries: Sequence[str], where: Filters | None = None) -> list[SearchResult]:
+        """The answers of an intermediate search, as part of this one; by default with the same filters."""
+        within = self.where if where is None else where
+        steps = _Search(self.index, self.report, limit, 0.0, within, self.depth)
         steps.present = self.present
         return steps.answers(queries, [])
 

@@ -111,7 +111,7 @@ _PREPOSITION = late(r"(?:in|at|on|for|since|during|with|by|last|this)\b", re.IGN
 _ASKING = (
     r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|wen|wem|was|wann|wo|wohin|wie|welche[mnrs]?|warum|wieso"
     r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|quiénes|quién|qué|cuándo|dónde|cuánt[oa]s?|cómo"
-    r"|quem|quando|onde|quanto|quant[aei]|qual|quais|como|chi|cosa|dove|quale|come|perché|wie|wat|wanneer|waar"
+    r"|quem|quando|onde|quant[aeio]|qual|quais|como|chi|cosa|dove|quale|come|perché|wat|wanneer|waar"
     r"|hoeveel|welke?|waarom)(?:['’]s)?\b"
 )
 _TWO_QUESTIONS = late(
