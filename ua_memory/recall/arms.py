@@ -640,10 +640,10 @@ def read_dates(words: WordIndex | None, text: str, now: datetime, zone: tzinfo |
     one, if the bank has items of that only."""
     time = dates.read(text, now, zone)
     today = f"{now.astimezone(zone) if zone and now.tzinfo else now:%Y-%m-%d}"
-    if words is None or not time.start or not time.end or time.end > today:
+    if words is None or not time.start or not time.end or time.end > today or _has_days(words, time):
         return time
     ahead = dates.read(text, now, zone, ahead=True)
-    coming = ahead.end is not None and ahead.end > today and not _has_days(words, time)
+    coming = ahead.end is not None and ahead.end > today
     return ahead if coming and _has_days(words, ahead) else time
 
 

@@ -307,9 +307,8 @@ def rerank(
     scores = scaled.astype(float).round(6).tolist()
     table = np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
     parts = [dict(zip(PARTS, row, strict=True)) for row in table.astype(float).round(4).tolist()]
-    if not any(
-        english.search(asked.text) for english, _, _ in _KINDS
-    ):  # `chance` was fitted on English queries of that kind only
+    # `chance` was fitted on English queries for a kind of answer only.
+    if asked_for.any() and not any(english.search(asked.text) for english, _, _ in _KINDS):
         gains = (scaled - _scaled(raw - asked_for)).astype(float).round(6).tolist()
         parts = [{**own, "form": gain} if gain else own for own, gain in zip(parts, gains, strict=True)]
     return [Ranked(items[n], scores[n], parts[n]) for n in order.tolist()]
