@@ -20,7 +20,7 @@ from ua_memory.errors import ChangedOnDisk, NotFound, TooLarge, Usage
 from ua_memory.hooks import context
 from ua_memory.hooks.events import Event
 from ua_memory.knowledge import core
-from ua_memory.knowledge.core_proposals import MOST_WAITING, CoreProposal
+from ua_memory.knowledge.core import MOST_WAITING, CoreProposal
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly
 from ua_memory.store.files import RACY_NS

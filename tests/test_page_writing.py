@@ -8,11 +8,11 @@ import pytest
 from scripted_model import DONE, Answer, Scripted
 
 from ua_memory.errors import ModelMisbehaved
+from ua_memory.knowledge.pages import PageEditor
 from ua_memory.records import Fact, Place
 from ua_memory.reflect import refresh as briefing
 from ua_memory.reflect.refresh import Evidence, write_with_model
 from ua_memory.reflect.refresh import PageDraft as Written
-from ua_memory.reflect.sections import PageEditor
 
 PATH = "memory/pages/infra.md"
 BODY = "Old. [[2026-11-21#^aaaaaaaaaa]]\n\n## Hosts\n\nMine.\n"

@@ -20,6 +20,7 @@ from scripted_model import DONE, Call, Scripted, keep, session, turns
 from ua_memory import config
 from ua_memory.errors import ModelMisbehaved, Usage
 from ua_memory.knowledge import facts
+from ua_memory.knowledge.pages import PageEditor
 from ua_memory.llm.model import Message
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly as glance
@@ -28,7 +29,6 @@ from ua_memory.reflect import decide as stretches
 from ua_memory.reflect import reflection as stance
 from ua_memory.reflect import refresh as briefing
 from ua_memory.reflect.refresh import Evidence
-from ua_memory.reflect.sections import PageEditor
 from ua_memory.retain import extract_by_model as asking
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import run_subagent

@@ -28,7 +28,7 @@ from ua_memory.recall.search import (
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
-from ua_memory.text.noise import asks_for_tasks, is_chore, two_questions
+from ua_memory.text.questions import asks_for_tasks, is_chore, two_questions
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),

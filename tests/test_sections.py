@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ua_memory.errors import Malformed
-from ua_memory.reflect.sections import Owner, PageEditor, escape_line, placeholder, uncited_sentences
-from ua_memory.reflect.sections import RefusedEdit as Refused
+from ua_memory.knowledge.pages import Owner, PageEditor, escape_line, placeholder, uncited_sentences
+from ua_memory.knowledge.pages import RefusedEdit as Refused
 
 PATH = "memory/pages/infra.md"
 HEAD = "---\nid: infra\nname: Infra\nsource_query: x\n---\n"

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
     from ua_memory.index.sync import Facts, Index, Refresh, Stop
-    from ua_memory.knowledge.core import Budget, CoreMemory
-    from ua_memory.knowledge.core_proposals import CoreProposals
+    from ua_memory.knowledge.core import Budget, CoreMemory, CoreProposals
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
     from ua_memory.knowledge.sessions import SessionFiles
@@ -586,7 +585,7 @@ class Memory:
     def proposals(self) -> CoreProposals:
         """What is proposed for core memory."""
         from ua_memory.index.sync import files_with_facts
-        from ua_memory.knowledge.core_proposals import CoreProposals
+        from ua_memory.knowledge.core import CoreProposals
 
         return CoreProposals(
             self.store, self.door, lambda revision: self.history.undo(revision, by_person=True).result,

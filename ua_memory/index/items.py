@@ -34,7 +34,7 @@ from ua_memory.records import (
     ref_of,
     written_id,
 )
-from ua_memory.text import noise, wording
+from ua_memory.text import questions, wording
 from ua_memory.text.names import ORDINARY, entities, name_candidates
 
 # -- conversations -----------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def session_items(data: bytes, path: str, mask: Mask) -> list[IndexItem] | None:
         return None
     lines, items = data.split(b"\n"), list[IndexItem]()
     # A question says nothing of what the other passages are about.
-    stated = not noise.is_question(found.title)
+    stated = not questions.is_question(found.title)
     title = clean(mask(found.title))
     context = f"{title if stated else ''}\n{clean(mask(found.project))}"
     for seq, one in enumerate(sessions.passages(found)):

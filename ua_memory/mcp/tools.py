@@ -17,7 +17,7 @@ from ua_memory.config import Config
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, CannotWrite, Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.knowledge import facts as knowledge_facts
-from ua_memory.knowledge.core_proposals import CoreProposal
+from ua_memory.knowledge.core import CoreProposal
 from ua_memory.mcp import relay
 from ua_memory.memory import Memory
 from ua_memory.paths import DATED, make_private

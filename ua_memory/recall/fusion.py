@@ -33,8 +33,8 @@ from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_a
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.names import entities, numerals
-from ua_memory.text.noise import is_question, word_stem
 from ua_memory.text.patterns import data_text, without_accents
+from ua_memory.text.questions import is_question, word_stem
 from ua_memory.text.sentences import sentences
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import entities, foreign_stop_words, numerals
-from ua_memory.text.noise import word_stem
+from ua_memory.text.questions import word_stem
 from ua_memory.text.sentences import sentences
 from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED, Move
 

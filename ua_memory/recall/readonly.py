@@ -17,6 +17,7 @@ from ua_memory.index import terms as index_terms
 from ua_memory.index.terms import Query, identifiers, is_about_another, read_query, specific_words
 from ua_memory.text import noise, wording
 from ua_memory.text import tokens as text_tokens
+from ua_memory.text.questions import is_question, is_request
 from ua_memory.text.wording import CORE_INTRO
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -151,7 +152,7 @@ class ReadOnlySearch:
         if not (specific := specific_words(prompt)):
             return ""
         # Of two words one is often said otherwise: "why did we leave Heroku", "we left Heroku".
-        asks = noise.is_question(prompt) and not noise.is_request(prompt) and len(specific) > SHORT_QUESTION
+        asks = is_question(prompt) and not is_request(prompt) and len(specific) > SHORT_QUESTION
         names = (
             {word for name in _NAME.findall(prompt) for word in index_terms.words(name)} if asks else set()
         )

@@ -59,7 +59,7 @@ from ua_memory.recall.fusion import (
 )
 from ua_memory.recall.newer import newer_first, why_not_replaced
 from ua_memory.records import Place
-from ua_memory.text import dates, noise
+from ua_memory.text import dates, questions
 from ua_memory.text.names import entities
 from ua_memory.text.noise import PROMPT_PASSAGES, QueryText, read_query
 from ua_memory.text.wording import counted
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from ua_memory.index.terms import Query
     from ua_memory.knowledge.statements import Excerpt
     from ua_memory.store.store import Store
-    from ua_memory.text.noise import Description
+    from ua_memory.text.questions import Description
 
 
 # -- snippets ----------------------------------------------------------------------------------------------
@@ -350,18 +350,18 @@ class _Search:
         asked = clean(text)
         if len(asked) > LONGEST_DESCRIBED:
             return direct
-        if tasks := noise.asks_for_tasks(asked):
+        if tasks := questions.asks_for_tasks(asked):
             return self._find_tasks(*tasks, direct)
-        if questions := noise.two_questions(asked):
-            return self._join_questions(questions, direct)
-        described = noise.find_description(asked)
-        if described is None or not noise.asks_more(described):
+        if both := questions.two_questions(asked):
+            return self._join_questions(both, direct)
+        described = questions.find_description(asked)
+        if described is None or not questions.asks_more(described):
             return direct
         if described.after is not None:
             return self._resolve_role(text, described, direct)
         hits = self._lookup(DESCRIBED_HITS, [described.clause])[0].hits
         least = max(EVENT_SHARE * hits[0].match, KNOWN_DESCRIPTION) if hits else 0.0
-        who = [hit for hit in hits if hit.match >= least and not noise.is_question(hit.item.text)]
+        who = [hit for hit in hits if hit.match >= least and not questions.is_question(hit.item.text)]
         found = self._find_about(text, described, who, ANSWERED)
         return self._joined(direct, *found) if found else direct
 
@@ -382,9 +382,9 @@ class _Search:
         answers = tuple(hit for hit in direct.hits if hit.score >= ANSWERED)
         return self._joined(replace(direct, hits=answers), *hits) if hits else direct
 
-    def _join_questions(self, questions: Sequence[str], direct: SearchResult) -> SearchResult:
+    def _join_questions(self, both: Sequence[str], direct: SearchResult) -> SearchResult:
         """The hits of each of two questions by turns, those of an answered one first."""
-        found = list(map(self.resolve, questions, self._lookup(self.limit, questions)))
+        found = list(map(self.resolve, both, self._lookup(self.limit, both)))
         found.sort(key=lambda one: not one.answered)
         pairs = itertools.zip_longest(*(one.hits for one in found))
         hits = [hit for pair in pairs for hit in pair if hit and hit.score >= self.min_score]
@@ -397,7 +397,7 @@ class _Search:
         """The same for a role ("our cellist"), only if a direct search finds no more than who has it. What is
         found comes second if it is no answer, or a worse one."""
         hits = self._lookup(DESCRIBED_HITS, [role.clause])[0].hits
-        who = [hit for hit in hits if hit.match >= KNOWN_ROLE and not noise.is_question(hit.item.text)]
+        who = [hit for hit in hits if hit.match >= KNOWN_ROLE and not questions.is_question(hit.item.text)]
         if direct.answered and direct.hits[0].item.key not in {hit.item.key for hit in who}:
             return direct
         found = self._find_about(text, role, who, self.min_score)
@@ -413,7 +413,7 @@ class _Search:
         """The best hit, of at least a score, about a name in the texts that may say `who` is described, and
         the one of these with the name."""
         named = [(hit, name) for hit in who for name in _candidate_names(hit, text, asked)]
-        queries = [noise.replace_description(asked, name, hit.item.text) for hit, name in named]
+        queries = [questions.replace_description(asked, name, hit.item.text) for hit, name in named]
         found = [
             (about, hit)
             for (hit, name), answer in zip(named, self._lookup(DESCRIBED_HITS, queries), strict=True)
@@ -552,7 +552,7 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
     """The hit about an event that has happened, not one that was planned or wished for; of several the better
     match, then the later. None if no hit has a day, two thirds of the phrase's words and all its names."""
     content = (word for word in words_of(phrase) if len(word) > 2 and word not in STOP_WORDS)
-    stems = [noise.word_stem(word) for word in content]
+    stems = [questions.word_stem(word) for word in content]
     names = [name.casefold() for name in re.findall(r"(?<!^)\b[A-Z]\w+", phrase)]
     near = [
         hit
@@ -1017,8 +1017,8 @@ _ASKS_SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|w
 GOOD_FACT, GOOD_PASSAGE = 0.58, 0.75
 """The minimum score of a first hit, a fact or a passage, for a prompt that asks a question."""
 USEFUL, USEFUL_FOR_CHORE = 0.5, 0.65
-"""The minimum `usefulness` for other prompts, and for chores (`noise.is_chore`). Of 100 tasks about unknown
-things 90 get no hits."""
+"""The minimum `usefulness` for other prompts, and for chores (`questions.is_chore`). Of 100 tasks about
+unknown things 90 get no hits."""
 PROMPT_WORDS = 8
 """Long prompts share rare words with any text by chance: the shared weight is divided by their length in
 units of this many words."""
@@ -1058,9 +1058,9 @@ def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
     """Whether hits are added to a prompt at all."""
     if answer.mode == "words":  # scores by words alone are lower, and `usefulness` was fitted with vectors
         return hits[0].score >= ANSWERED
-    if noise.is_question(prompt) and not noise.is_request(prompt):
+    if questions.is_question(prompt) and not questions.is_request(prompt):
         return hits[0].score >= (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT)
-    least = USEFUL_FOR_CHORE if noise.is_chore(prompt) else USEFUL
+    least = USEFUL_FOR_CHORE if questions.is_chore(prompt) else USEFUL
     return usefulness(hits, prompt, answer.items) >= least
 
 

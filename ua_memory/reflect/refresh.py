@@ -28,7 +28,19 @@ from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import pages, statements
 from ua_memory.knowledge.facts import FindEqual, Provenance
-from ua_memory.knowledge.pages import P, PageChange
+from ua_memory.knowledge.pages import (
+    CALLOUT,
+    BodyUnit,
+    CitedSentence,
+    Owner,
+    P,
+    PageChange,
+    PageEditor,
+    RefusedEdit,
+    escape_line,
+    placeholder,
+    uncited_sentences,
+)
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
 from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint, TokenUsage, prompt, user
@@ -39,17 +51,6 @@ from ua_memory.markdown.blocks import BlockShape
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Page
 from ua_memory.reflect.proposals import ComparedStatement, as_sentence, says_the_same
-from ua_memory.reflect.sections import (
-    CALLOUT,
-    BodyUnit,
-    CitedSentence,
-    Owner,
-    PageEditor,
-    RefusedEdit,
-    escape_line,
-    placeholder,
-    uncited_sentences,
-)
 from ua_memory.retain.queue import Jobs
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store

@@ -23,7 +23,7 @@ from ua_memory.index.outside import OutsideFiles
 from ua_memory.index.sync import stop_after
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
-from ua_memory.knowledge.core_proposals import delete_edits
+from ua_memory.knowledge.core import delete_edits
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.paths import is_memory_file, make_private
 from ua_memory.reflect.consolidate import CLAIM

@@ -13,8 +13,7 @@ from ua_memory.views.output import Screen, Styled, commit_label, count, fields, 
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails, EntityGraph, EntitySummary
-    from ua_memory.knowledge.core import BlockChange, Budget
-    from ua_memory.knowledge.core_proposals import CoreProposal, DecidedProposals
+    from ua_memory.knowledge.core import BlockChange, Budget, CoreProposal, DecidedProposals
     from ua_memory.knowledge.entities import EntityDecision, Suggestion
     from ua_memory.knowledge.facts import InsertResult
     from ua_memory.knowledge.observations import ObservationView
