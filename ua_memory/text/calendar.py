@@ -1051,7 +1051,8 @@ ran read said sat saw sent set shut slept sold spent spoke stood taught thought 
 understood was were went woke won wrote since"""
 _OPEN = """is are am be being must (?-i:may) might can could should would plan plans due deadline start starts
 begin begins end ends open opens close closes launch launches ship ships expire expires happen happens
-goes leave leaves arrive arrives return returns slips slides moves shifts"""
+goes leave leaves arrive arrives return returns slips slides moves shifts stays remains runs lasts
+continues keeps works applies holds comes falls lands switches drops"""
 """Verbs whose day may be past or future."""
 _NO_VERB = "hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
 _IRREGULAR = "|".join(_PAST.split())
@@ -1059,7 +1060,7 @@ _TENSE_CUE = late(
     rf"\b(?P<ahead>{_AHEAD})\b"
     rf"|\b(?P<no>(?:is|are|be)(?:n['’]t| not)? (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
-    rf"|\b(?P<open>{'|'.join(_OPEN.split())})\b"
+    rf"|\b(?P<open>{'|'.join(_OPEN.split())}|(?:it|that)['’]s(?! been)|(?<=, )(?:its|thats))\b"
     r"|(?<!went )(?<!came )(?<!moved )(?<!flew )(?<!drove )(?<!back )\b(?P<verb>(?-i:to (?:be )?[a-z]+))\b"
     r"(?<!to the)(?<!to a)(?<!to an)(?<!to my)(?<!to our)(?<!to his)(?<!to her)(?<!to their)(?<!to it)",
     re.IGNORECASE,
@@ -1067,7 +1068,7 @@ _TENSE_CUE = late(
 _CLAUSE_END = late(r";|\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
 _BECAUSE = late(r"\bbecause\b[^,]*", re.IGNORECASE)
 _SCHEDULED = late(
-    r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted)\b.{0,80}\bto)"
+    r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted|slipped|slid)\b.{0,80}\bto)"
     r"(?: the| \w+day,?)?\s*$",
     re.IGNORECASE,
 )
