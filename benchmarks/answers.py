@@ -2,12 +2,12 @@
 
     answers.py [--talk FILE]… [--person DIR]… [--stories FILE --banks DIR]… [--cache FILE] [--write FILE]
 
-Every question is asked of a bank; what `recall.fusion.features` says of its first hit is set against whether
-one of the first three has the answer. `answers.md`, which is shipped, is a made-up bank with questions and
-with others that nothing there answers. More sources are the user's own copies: talks (see `ranking.py`), a
-person's bank with its `questions.json`, stories with the banks that were made of them. A talk is asked as
-people write to a search box too, without the small words, and what the other talk is asked, with the names
-exchanged; a story what the next one is asked.
+Every question is asked of a bank; what `recall.calibration.features` says of its first hit is set against
+whether one of the first three has the answer. `answers.md`, which is shipped, is a made-up bank with
+questions and with others that nothing there answers. More sources are the user's own copies: talks (see
+`ranking.py`), a person's bank with its `questions.json`, stories with the banks that were made of them. A
+talk is asked as people write to a search box too, without the small words, and what the other talk is asked,
+with the names exchanged; a story what the next one is asked.
 
 Printed, of each source: the figures of weights fitted to all the others, then those of the weights fitted to
 all. `--cache` keeps the features, which take some minutes, `--write` writes the weights.
@@ -29,7 +29,7 @@ import numpy as np
 
 from ua_memory.index.terms import STOP_WORDS, clean
 from ua_memory.memory import Memory
-from ua_memory.recall import fusion
+from ua_memory.recall import calibration
 from ua_memory.recall.arms import ParsedQuery, Ranked
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ THERE = 0.65
 """The share of questions with an answer that is assumed, whatever a source has."""
 LEAST = 0.34
 """The chance, with this share, from which on a query counts as answered: the last that keeps 88 of 100 right
-answers of a person's bank. The bias is moved so that it becomes `fusion.ANSWERED`."""
+answers of a person's bank. The bias is moved so that it becomes `calibration.ANSWERED`."""
 DOUBT = 2.0
 """Weight of the L2 penalty, over features brought to one spread."""
 ASK = 10
@@ -60,17 +60,18 @@ class Question(NamedTuple):
 def asked(root: Path, now: datetime, questions: Sequence[Question], source: str) -> list[dict[str, Any]]:
     """The features of each question, with and without a model."""
     found: dict[str, Mapping[str, float]] = {}
-    plain = fusion.chance
+    plain = calibration.chance
 
     def watched(query: ParsedQuery, hits: Sequence[Ranked]) -> float:
         if hits and hits[0].score and not (query.window and query.window.only):
-            found.setdefault(query.text, fusion.features(query, hits))  # of the first hit; then of the others
+            # Of the first hit; then of the others.
+            found.setdefault(query.text, calibration.features(query, hits))
         return plain(query, hits)
 
     rows = []
     memory = Memory.init(root, now=lambda: now)
     memory.refresh()
-    vars(fusion)["chance"] = watched
+    vars(calibration)["chance"] = watched
     try:
         for by_words in (False, True):
             found.clear()
@@ -89,7 +90,7 @@ def asked(root: Path, now: datetime, questions: Sequence[Question], source: str)
                 }
                 rows.append(row | {"right": right, "absent": one.right is None, "bank": root.name})
     finally:
-        vars(fusion)["chance"] = plain
+        vars(calibration)["chance"] = plain
         memory.close()
     return rows
 
@@ -259,7 +260,7 @@ class Data:
     def fit(self, chosen: np.ndarray) -> dict[str, float]:
         """The weights of a logistic model, by Newton's method."""
         own, bias = logistic(self.table[chosen], self.right[chosen], self.weights(chosen)[chosen])
-        bias += odds(fusion.ANSWERED) - odds(LEAST)
+        bias += odds(calibration.ANSWERED) - odds(LEAST)
         fitted = {"bias": bias, **dict(zip(self.names, own, strict=True))}
         return {name: round(float(value), 3) for name, value in fitted.items()}
 
@@ -274,10 +275,10 @@ class Data:
         cells = [f"n {some.sum():4}", f"auc {auc(chances[some], ~self.absent[some]):.3f}"]
         cells.append(f"right {auc(chances[some], self.right[some] > 0):.3f}")
         cells.append(
-            f"kept {(chances[there] >= fusion.ANSWERED).sum() / max((some & ~self.absent).sum(), 1):.3f}"
+            f"kept {(chances[there] >= calibration.ANSWERED).sum() / max((some & ~self.absent).sum(), 1):.3f}"
         )
         cells.append(f"of {self.right[some & ~self.absent].mean():.3f}")
-        cells.append(f"refused {(chances[gone] < fusion.ANSWERED).mean() if gone.any() else np.nan:.3f}")
+        cells.append(f"refused {(chances[gone] < calibration.ANSWERED).mean() if gone.any() else np.nan:.3f}")
         for low, high in ((0, 0.35), (0.35, 0.5), (0.5, 1.01)):
             band = some & (chances >= low) & (chances < high)
             share = f"{self.first[band].mean():.2f}/{self.right[band].mean():.2f}" if band.any() else "-"

@@ -14,8 +14,8 @@ from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION
 from ua_memory.recall.arms import Ranked, parse_query
+from ua_memory.recall.calibration import calibrated
 from ua_memory.recall.dedupe import fold, with_support
-from ua_memory.recall.fusion import calibrated
 from ua_memory.recall.newer import newer_first
 from ua_memory.recall.search import Hit, SearchResult, search
 

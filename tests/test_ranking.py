@@ -20,7 +20,7 @@ from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
-from ua_memory.recall import fusion, newer
+from ua_memory.recall import calibration, fusion, newer
 from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, parse_query
 from ua_memory.recall.fusion import order_by_time
@@ -521,7 +521,7 @@ def test_a_hit_that_is_only_near_the_answer_scores_as_no_answer(tmp_path: Path, 
     with an_index(a_bank(tmp_path, {DAY: facts}), embeds=model) as index:
         for query, answer in {"where does Lucia live": "Girona", "when do we deploy": "Tuesdays"}.items():
             first, second = search(index, query).hits
-            assert answer in first.item.text and first.score >= fusion.ANSWERED > second.score
+            assert answer in first.item.text and first.score >= calibration.ANSWERED > second.score
             (alone,) = search(index, query, min_score=0.5).hits
             assert alone.item == first.item
 
@@ -530,7 +530,7 @@ def test_a_hit_that_is_only_near_the_answer_scores_as_no_answer(tmp_path: Path, 
 def test_a_long_text_costs_little(letters: str) -> None:
     text = (letters * 60_000)[:60_000]
     begun = perf_counter()
-    fusion._NUMBERED.findall(text)
+    calibration._NUMBERED.findall(text)
     list(wording.moves(text[: newer.READ_CHARACTERS], "english", "new"))
     assert perf_counter() - begun < 2
 

@@ -37,19 +37,15 @@ from ua_memory.recall.arms import (
     parse_query,
     read_dates,
 )
+from ua_memory.recall.calibration import ANSWERED, BASELINE_RANK, SAME_TOPIC, calibrated, likelihood
 from ua_memory.recall.dedupe import KeptHit, fold, with_support
 from ua_memory.recall.fusion import (
-    ANSWERED,
-    BASELINE_RANK,
     DEPTH,
-    SAME_TOPIC,
     apply_cross_encoder,
-    calibrated,
     days_first,
     find_without_model,
     identified_first,
     in_file_order,
-    likelihood,
     order_by_time,
     penalize_untrusted,
     rank_candidates,
@@ -166,10 +162,10 @@ UNKNOWN_WORDS = "the model knows too few of the query's words"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. `score` is calibrated (`fusion.chance`), `match` is the score by which hits are ordered
-    (`rerank` or `fuse`) and `parts` its parts. `arms` is {retriever that found it: (rank, raw score)}.
-    `folded` are the duplicates it stands for (`dedupe.fold`), `replaces` is an older item with another
-    value."""
+    """One result. `score` is calibrated (`calibration.chance`), `match` is the score by which hits are
+    ordered (`rerank` or `fuse`) and `parts` its parts. `arms` is {retriever that found it: (rank, raw
+    score)}. `folded` are the duplicates it stands for (`dedupe.fold`), `replaces` is an older item with
+    another value."""
 
     item: IndexItem
     score: float

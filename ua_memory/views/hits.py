@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.recall.fusion import ANSWERED
+from ua_memory.recall.calibration import ANSWERED
 from ua_memory.text.wording import counted
 from ua_memory.views.knowledge import CONFIDENCE, opinion_change_json, show_opinion_change
 from ua_memory.views.output import Screen, Styled, ago_day, count, day_title, dumps, fields, id_label
