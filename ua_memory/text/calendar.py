@@ -777,10 +777,10 @@ def is_bare_ordinal(text: DateText, at: int) -> bool:
 
 
 def is_weekday(text: DateText, i: int, j: int) -> bool:
-    """Whether a weekday is a day: `on Friday`, `Friday we`; not `Sunday roast`, `every Monday`."""
+    """Whether a weekday is a day: `on Friday`, `Friday we`; not `Sunday roast`, `each Monday`, `a Friday`."""
     word, before = text.low(i), word_before(text, i)
     if (
-        text.low(i - 1) in EACH
+        text.low(i - 1) in EACH | {"a"}
         or text.low(j) in NOT_AFTER_DAY
         or (text.kind(j) == "dash" and text.low(j + 1) not in WEEKDAYS)
     ):
