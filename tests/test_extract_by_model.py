@@ -182,6 +182,62 @@ def test_when_a_text_is_about(text: str, when: str | None) -> None:
     assert moments.when_in_text(text, NOON.date()) == when
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "when"),
+    [
+        ("2026-02-20", "We set off on the 10th of June then, as you had it.", "2026-06-10"),
+        ("2026-02-20", "We leave on Tuesday the 9th of June, since I'd like a day in reserve.", "2026-06-09"),
+        ("2026-02-23", "We make it quarterly, as you had advised, starting in April.", "2026-04"),
+        ("2026-03-23", "Does it include the duct? – yes, 410. booked, may 4", "2026-05-04"),
+        ("2026-09-08", "keys on the 16th so were moving on saturday the 17th of october", "2026-10-17"),
+        ("2026-09-12", "Booked: a flat, 88 a night, free cancellation until Nov 14.", "2026-11-14"),
+        ("2026-10-08", "Marek agreed with you, we move it to 8 November, a Sunday", "2026-11-08"),
+        ("2026-10-14", "Grace will read it, she has time only on weekend of November 28", "2026-11-28"),
+        ("2026-10-19", "one thing, marta pushed the release back a week, its nov 19th now.", "2026-11-19"),
+        ("2026-04-11", "On Monday the 7th of September, because in the summer nobody glazes.", "2026-09-07"),
+        ("2026-09-14", "The cutover is on Saturday the 10th of October at six in the morning.", "2026-10-10"),
+        ("2026-01-19", "OK, the old brewery it is, contract to be signed by Friday.", "2026-01-23"),
+        ("2026-11-02", "the macros got fixed, i moved us to dbt 1.10 on friday.", "2026-10-30"),
+        ("2026-11-02", "new person starts monday, Yusuf, he takes over from me", "2026-11-09"),
+        ("2026-08-24", "I'll ask him, he's at a wedding in Portugal until Thursday.", "2026-08-27"),
+        ("2026-05-29", "We start on the 1st of September rather than in June, with him.", "2026-09-01"),
+        ("2026-11-27", "deadline got moved: dec 18 instead of dec 11", "2026-12-18"),
+        ("2026-11-27", "we've agreed on December 15 for the launch", "2026-12-15"),
+        ("2026-11-27", "Launch has slipped to the 20th of January.", "2027-01-20"),
+        ("2026-11-27", "Dentist on Friday the 4th of December at 9.", "2026-12-04"),
+        ("2026-11-27", "Party on Sat 12 Dec, bring cake", "2026-12-12"),
+        ("2026-11-27", "On Friday, December 4th we have the audit.", "2026-12-04"),
+        ("2026-11-27", "I have a call with Petra on Wednesday at 3 pm", "2026-12-02"),
+        ("2026-11-27", "let's meet again in three days", "2026-11-30"),
+        ("2026-11-27", "frozen from the 18th of December until the 4th of January", "2026-12-18/2027-01-04"),
+        ("2026-11-27", "Tickets go on sale at the end of January.", "2027-01"),
+        ("2026-11-27", "by the end of the year we need the new contract", "2026-12-31"),
+        ("2026-11-27", "until the end of the month the old key works", "2026-11-30"),
+        ("2026-11-27", "vendredi prochain on mange chez Paul", "2026-12-04"),
+        ("2026-11-27", "Viewing on Saturday at 11.", "2026-11-28"),
+        ("2026-11-27", "the plumber comes monday", "2026-11-30"),
+        ("2026-11-27", "the plumber came on monday", "2026-11-23"),
+        ("2026-11-27", "by monday I need the numbers", "2026-11-30"),
+        ("2026-11-27", "I haven't slept since Monday.", "2026-11-23"),
+        ("2026-11-27", "They promised the parts by December 10.", "2026-12-10"),
+        ("2026-11-27", "Nora confirmed: workshop on 12 January", "2027-01-12"),
+        ("2026-11-27", "Call Tom back on Thursday", "2026-12-03"),
+        ("2026-11-27", "I prefer calls on Thursday.", None),
+        ("2026-11-27", "No meetings on Friday please.", None),
+        ("2026-11-27", "Never deploy on Friday.", None),
+        ("2026-11-27", "deploys only on Tuesday", None),
+        ("2026-11-27", "The shop is closed on Monday.", None),
+        ("2026-11-27", "Training is always on Wednesday at 18:00.", None),
+        ("2026-11-27", "Marta asked if Dec 14 works.", "2026-12-14"),
+        ("2026-11-27", "The concert was on November 30 and it rained.", "2025-11-30"),
+        ("2026-11-27", "I bought the bike on March 3.", "2026-03-03"),
+        ("2026-11-27", "Tom called back on Thursday", "2026-11-26"),
+    ],
+)  # fmt: skip
+def test_a_day_without_a_year_is_read_by_its_verb_and_weekday(said: str, text: str, when: str | None) -> None:
+    assert moments.when_in_text(text, date.fromisoformat(said)) == when
+
+
 def test_a_stretch_is_written_as_short_as_it_goes() -> None:
     assert moments.when_field(date(2026, 1, 1), date(2027, 1, 1)) == "2026"
     assert moments.when_field(date(2026, 2, 1), date(2026, 3, 1)) == "2026-02"

@@ -111,15 +111,18 @@ _MONTHS = "|".join(name for name in calendar.month_name if name)
 _SEASON = "spring|summer|autumn|winter"
 _DAYS = "|".join(calendar.day_name)
 _PERIOD = late(
-    rf"\b(?:(?i:on|by|until) (?:{_DAYS})(?!s)|"
-    rf"(?i:in|since|during|by|until) (?:early |mid-|late )?(?:{_MONTHS})(?! \d| ?,? ?\d{{4}})|"
+    rf"\b(?i:(?:on|from|starts?|begins?|comes|arrives?|leaves?|ends?) (?P<day>{_DAYS})(?!s))|"
+    rf"(?i:\b(?<!from the )end of )(?:{_MONTHS})|"
+    r"(?i:\b(?:is|are|due|starts?|begins?|ends?|leaves?|arrives?|expires?|again|back) in) "
+    r"(?P<ahead>\w+ (?:days?|weeks?|months?))\b|"
+    rf"\b(?:(?i:in|since|during|by|until) (?:early |mid-|late )?(?:{_MONTHS})(?! \d| ?,? ?\d{{4}})|"
     rf"(?i:this|last|next|in the|in) (?:{_SEASON})(?: of (?:19|20)\d\d)?|"
     rf"(?i:in|since|during) (?:19|20)\d\d\b|\bQ[1-4] (?:19|20)\d\d)\b"
 )
 """Periods without a day or year. `dates.spans` skips them, since a flush must not guess; in a text that was
 written on a known day the nearest one is meant."""
 _HYPHEN = late(r"(?<![\w.-])(\d{1,2})-(\d{1,2})(?![\d-])")
-_RANGE_SIGN = late(r"\s*(?:to|until|till|through|[-–—])\s*")
+_RANGE_SIGN = late(r"\s*(?:to|until|till|through|[-–—])\s*(?:the )?")
 _FIRST_DAY = late(
     r"(?<![\w.,:/-])(?:between (?:the )?(\d\d?)(?:st|nd|rd|th)? and"
     r"|(\d\d?)(?:st|nd|rd|th)? ?(?:to|until|till|through|[-–—])) ?(?:the )?$"
@@ -135,6 +138,8 @@ _RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year
 _LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
 _REASON = late(
     r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*"
+    r"|\b(?:instead of|rather than|(?:an)?statt|au lieu d[eu]|en (?:vez|lugar) de|em vez de|invece d\w+"
+    r"|in plaats van)\b[^,.;]{0,40}"
     rf"|\b(?:(?:was|were) (?:wrong|mistaken)|as (?:\w+ )?(?:said|told|mentioned|agreed|discussed))"
     rf" (?:on |last )?(?:{_DAYS}|yesterday)\b|\b(?:wie (?:\w+ )?(?:gesagt|besprochen|erwähnt)\b"
     r"|(?:lag(?:en)?|habe?n? (?:mich|uns)) [^,.;:]{0,40}\b(?:falsch|geirrt|vertan)\b)",
@@ -169,6 +174,12 @@ _RECURRING = late(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day (?:morning|noon|afternoon|evening|night)s\b", re.I
 )
 """Days of every week, as "on Mondays"."""
+_HABIT = late(
+    r"\b(?:(?:no|not|only|open|prefer\w*|don['’]t)\b(?=.*\bon $)"
+    r"|(?:always|closed|each|every|never|usually)\b)",
+    re.I,
+)
+"""Words by which "on Friday" is no day of its own, but any Friday."""
 _BORN = late(
     r"(?:\b(?:geb(?:oren|\.)|born|née?|nat[oa]|nacid[oa])|\*)(?: (?:am|on|le|il|el))? ?\d[\d./]{5,9}", re.I
 )
@@ -180,12 +191,16 @@ _OLD_DATE = late(
     re.I,
 )
 """The old date in a clause with a word of `MOVED`: "postponed from 3 to 5 May" is no period."""
+_CLAUSE_SIGN = late(r"[,;:–]\s")
 _WORD = late(r"\w+")
 _NOT_THEN = late(r"\b(?:not|instead of|rather than|nicht|statt|pas|au lieu d[eu]|no)(?: \w+)? \w+day\b", re.I)
 """A weekday that is not meant."""
-_CLOCK = late(r"\b\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b|\b\d{1,2}:\d\d\b(?! ?(?:uhr|h|[ap]m)\b)", re.I)
+_CLOCK = late(
+    r"\b(?:at \d{1,2}\b|\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b)|\b\d{1,2}:\d\d\b(?! ?(?:uhr|h|[ap]m)\b)",
+    re.I,
+)
 _BYGONE = late(
-    rf"\b(?:last|letzte\w*|every|each|jede\w*|cada|chaque|tous|war(?:en)?|hatten?|wurden?|kam(?:en)?|trafe?n?"
+    rf"\b(?:last|letzte\w*|always|usually|every|each|jede\w*|cada|chaque|tous|war(?:en)?|hatten?|wurden?|kam(?:en)?|trafe?n?"
     rf"|ging(?:en)?|étai\w+|fue|estuv\w+|ha(?:be?n?|st|t) .*ge\w+(?:t|en))\b|{_PAST_ONLY.pattern}",
     re.I,
 )
@@ -211,13 +226,11 @@ def when_in_text(text: str, said: date | None) -> str | None:
         return first if first == other else None
     text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
     text = _RECURRING.sub(" ", text)
-    found = set(_named_periods(text, said))
+    stated = _REASON.sub(" ", text)
+    found = set(_named_periods(stated, said))
     if len(found) > 1:
-        found = set(_named_periods(_BORN.sub(" ", text), said))
+        found = set(_named_periods(_BORN.sub(" ", stated), said))
     if len(found) != 1:
-        return None
-    rest = _REASON.sub(" ", text)
-    if rest != text and not any(_named_periods(rest, said)):
         return None
     start, end = found.pop()
     weekdays = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", text), said)}
@@ -339,19 +352,32 @@ def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
     spans = text_calendar.spans(text, said)
     taken = [(span.at, span.to) for span in spans]
     yield from _with_ranges(text, spans)
+    yield from ((day, day + timedelta(days=1)) for day in text_calendar.implied_days(text, said))
     for match in _PERIOD.finditer(text):
         if any(at < match.end() and match.start() < to for at, to in taken):
             continue
-        reading = dates.read(match[0], datetime.combine(said, time(12), UTC))
+        if match["day"]:
+            yield from _day_of_week(match, said)
+            continue
+        phrase = f"{match['ahead']} from now" if match["ahead"] else match[0]
+        reading = dates.read(phrase, datetime.combine(said, time(12), UTC))
         if reading.start and reading.end:
             start, end = date.fromisoformat(reading.start), date.fromisoformat(reading.end)
             passed = end <= said and not re.search(r"\d{4}|last|this", match[0])
             if passed and _is_upcoming(match, start, said):
-                if end - start == timedelta(days=1):
-                    start, end = start + timedelta(days=7), end + timedelta(days=7)
-                else:
-                    start, end = (each.replace(year=each.year + 1, day=1) for each in (start, end))
+                start, end = (each.replace(year=each.year + 1, day=1) for each in (start, end))
             yield start, end
+
+
+def _day_of_week(match: re.Match[str], said: date) -> Iterator[tuple[date, date]]:
+    """The last day of a name if its verb is in the past, else the coming one; none for a habit."""
+    before, after = around(match.string, match.start("day"), match.end("day"))
+    if _HABIT.search(_CLAUSE_SIGN.split(before)[-1]) or _HABIT.search(_CLAUSE_SIGN.split(after)[0]):
+        return
+    tense = text_calendar.tense(match.string, match.start("day"), match.end("day"))
+    back = (said.weekday() - text_calendar.DAY_NAMES[match["day"].casefold()]) % 7 or 7
+    day = said - timedelta(days=back if tense == "past" else back - 7 if back < 7 else -7)
+    yield day, day + timedelta(days=1)
 
 
 def _with_ranges(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tuple[date, date]]:
@@ -373,8 +399,8 @@ def _with_ranges(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tup
 
 
 def _is_upcoming(match: re.Match[str], start: date, said: date) -> bool:
-    """Whether a weekday, or a month without a year, is the coming one: its verb is in the future or present,
-    or there is no verb and the coming month is nearer."""
+    """Whether a month without a year is the coming one: its verb is in the future or present, or there is no
+    verb and the coming month is nearer."""
     before, _ = around(match.string, match.start(), match.end())
     tense = text_calendar.tense(match.string, match.start(), match.end())
     alone = tense == "" and (_FUTURE.search(before + match[0]) or (said - start).days > 183)

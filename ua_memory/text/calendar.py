@@ -1045,15 +1045,16 @@ _AHEAD = (
     r"|(?:have|has|(?<=\w)['’](?:ve|s)) (?:\w+ )?(?:booked|reserved|set|fixed|scheduled|planned)"
     r"|(?:is|are|am) going to|(?:is|are) due|(?:has|have|needs?) to(?: be(?: \w+)?)?"
 )
-_PAST = """agreed arrived became began bought broke brought built came chose cut did died drove fell felt
-flew forgot found gave got grew had heard held hired kept knew laid lay left lost made met paid put quit
-ran read said sat saw sent set shut slept sold spent spoke stood taught thought told took tried
+_PAST = """agreed arrived became began bought broke brought built came chose did died drove fell felt
+flew forgot found gave got grew had heard held hired kept knew laid lay left lost made met paid
+ran said saw sent slept sold spent spoke stood taught thought told took tried
 understood was were went woke won wrote since"""
-_OPEN = """is are am be being must (?-i:may) might can could should would plan plans due deadline start starts
-begin begins end ends open opens close closes launch launches ship ships expire expires happen happens
-goes leave leaves arrive arrives return returns slips slides moves shifts stays remains runs lasts
-continues keeps works applies holds comes falls lands switches drops"""
-"""Verbs whose day may be past or future."""
+_OPEN = """is are am be being has have must (?-i:may) might can could should would plan plans due deadline
+start starts begin begins come comes end ends open opens close closes launch launches ship ships expire
+expires happen happens go goes leave leaves arrive arrives return returns slip slips slide slides move moves
+shift shifts cut put quit read set shut stays remains runs lasts continues keeps works applies holds falls
+lands switches drops"""
+"""Verbs whose day may be past or future, as the past of some is like the present."""
 _NO_VERB = "hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
 _IRREGULAR = "|".join(_PAST.split())
 _TENSE_CUE = late(
@@ -1061,14 +1062,20 @@ _TENSE_CUE = late(
     rf"|\b(?P<no>(?:is|are|be)(?:n['’]t| not)? (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
     rf"|\b(?P<open>{'|'.join(_OPEN.split())}|(?:it|that)['’]s(?! been)|(?<=, )(?:its|thats))\b"
-    r"|(?<!went )(?<!came )(?<!moved )(?<!flew )(?<!drove )(?<!back )\b(?P<verb>(?-i:to (?:be )?[a-z]+))\b"
+    r"|(?<!back )\b(?P<verb>(?-i:to (?:be )?[a-z]+))\b"
     r"(?<!to the)(?<!to a)(?<!to an)(?<!to my)(?<!to our)(?<!to his)(?<!to her)(?<!to their)(?<!to it)",
     re.IGNORECASE,
 )
-_CLAUSE_END = late(r";|\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
+_MOTION = word_set("went came moved flew drove switched migrated upgraded changed returned")
+"""Verbs after which "to" stands before a place, as in "we moved to dbt 2"."""
+_CLAUSE_END = late(
+    r"[;–]|[:,](?!\d|\s(?:on|in|at|from|since)(?: the)?\s*$)|\b(?:that|which|who|because|so|but)\b",
+    re.IGNORECASE,
+)
 _BECAUSE = late(r"\bbecause\b[^,]*", re.IGNORECASE)
 _SCHEDULED = late(
-    r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted|slipped|slid)\b.{0,80}\bto)"
+    r"\b(?:for|by|if|(?:agreed|settled) on"
+    r"|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted|slipped)\b.{0,80}\bto)"
     r"(?: the| \w+day,?)?\s*$",
     re.IGNORECASE,
 )
@@ -1083,6 +1090,8 @@ def tense(text: str, at: int, to: int) -> Tense:
     cues = cues or [*_TENSE_CUE.finditer(_BECAUSE.sub("", after.partition(";")[0]))][:1]
     if not cues:
         return ""
+    if cues[-1]["verb"] and cues[1:] and cues[-2][0].lower() in _MOTION:
+        cues.pop()
     if cues[-1]["past"]:
         return "open" if _SCHEDULED.search(before) else "past"
     return "ahead" if cues[-1]["ahead"] else "open"
@@ -1120,6 +1129,8 @@ _YEAR = r"(?:of\s+)?(?P<year>(?:19|20)\d\d|(?:last|this|next)\s+year)"
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 _STEPS = {"last": -1, "this": 0, "next": 1}
 _WEEKDAY = "(?P<weekday>" + "|".join(WEEKDAYS) + ")"
+_ALL_WEEKDAYS = WEEKDAYS | SHORT_WEEKDAYS
+_OF_WEEKDAY = rf"(?:(?P<weekday>{'|'.join(_ALL_WEEKDAYS)})\.?,?\s+(?:the\s+)?)?"
 
 Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
 
@@ -1163,7 +1174,8 @@ def _day_of_month(match: re.Match[str], said_on: date) -> tuple[date, date]:
     if year:
         return _day(date(_year_named(year, said_on), month, day))
     near = in_nearby_years(said_on, month, day)
-    how = _tense(match)
+    weekday, how = _ALL_WEEKDAYS.get((match["weekday"] or "").lower()), _tense(match)
+    near = [one for one in near if one.weekday() == weekday] or near
     # "Decided on 3 March" is never next March's; where nothing tells, people mean the nearest one.
     told = [d for d in near if (d <= said_on if how == "past" else d >= said_on or how != "ahead")]
     return _day(min(told or near, key=lambda d: abs(d - said_on)))
@@ -1239,8 +1251,8 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
         return re.compile(rf"(?<![\w/.-])(?:{pattern})(?![\w/-])(?!\.\d)", re.IGNORECASE)
 
     yield at_word(rf"{_YEAR}-(?P<m>\d\d)-(?P<d>\d\d)(?=T|\b)(?:T[\d:.Z+-]*)?"), _iso
-    yield at_word(rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _day_of_month
-    yield at_word(rf"{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _day_of_month
+    yield at_word(rf"{_OF_WEEKDAY}{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _day_of_month
+    yield at_word(rf"{_OF_WEEKDAY}{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _day_of_month
     yield at_word(rf"(?<!\d\. )(?!(?-i:may|march)\s+\D){_MONTH}\s+{_YEAR}"), _month
     yield (
         at_word(
