@@ -7,12 +7,12 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakSet
 
 from ua_memory.discovery import INDEX_VERSION
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage, checked
@@ -286,7 +286,8 @@ class Index:
         self.lock = threading.RLock()
         self.behind = False
         """Whether the last refresh was stopped before it was complete."""
-        _INDEXES.add(self)
+        index = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _leave_to_parent(index()))
 
     def __enter__(self) -> Index:
         return self
@@ -531,21 +532,15 @@ class Index:
             return nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 
 
-_INDEXES: WeakSet[Index] = WeakSet()
-
-
-def _leave_to_parent() -> None:
+def _leave_to_parent(index: Index | None) -> None:
     """In a forked process: give up the lock, and never close what the parent has open. Chroma and onnxruntime
     would wait, at exit at the latest, for threads that are not here."""
     from ctypes import py_object, pythonapi
 
-    for index in list(_INDEXES):
+    if index is not None:
         pythonapi.Py_IncRef(py_object(index))
         if index._owner:
             index._owner.release()
-
-
-os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 # -- updating vectors --------------------------------------------------------------------------------------
