@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
@@ -52,12 +52,50 @@ class ArmHit(NamedTuple):
     strength: float = 0.0
 
 
+# The parts of a score (`search --explain`). Those in brackets are features, which are not added to it.
+#
+#     words       how well the item itself matches the query's words
+#     beside      what its neighbours add to that; in `fusion.fuse` it is `before` and `after`, one for each
+#     named       the bonus for being about somebody the query names
+#     when        the bonus for being of the days it asks about
+#     meaning     the bonus or penalty for the similarity of the whole texts
+#     alike       the penalty for being unlike the best hits
+#     (every)     how well all its words are matched: low if one is missing
+#     (names)     how well its names are matched
+#     (rest)      how well its other words are matched
+#     (kind)      1 if the item has the kind of answer asked for, -1 if not, 0 if none is asked for
+#     form        what `kind` adds for a query that is not English
+#     linked      found by a related name
+#     support     of a passage, for the fact that quotes it
+#     facts       of an observation, for its facts
+#     newer       it replaces an older hit
+#     other       it is about another identifier
+#     untrusted   its source is not trusted
+#     asks        it only repeats the question
+#     order       the query asks for the newest or oldest
+#     (cross)     the cross-encoder's score
+
+
+MatchPart: TypeAlias = Literal[
+    "words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind"
+]
+"""In the order of `rerank`'s columns."""
+Part: TypeAlias = Literal[
+    MatchPart, "form", "before", "after", "linked", "support", "facts", "newer", "other", "untrusted",
+    "asks", "order", "cross",
+]  # fmt: skip
+
+
 class Ranked(NamedTuple):
     """A candidate with its score, 0 to 1, and the score's parts by name."""
 
     item: IndexItem
     score: float
-    parts: Mapping[str, float]
+    parts: Mapping[Part, float]
+
+    def rescored(self, score: float, why: Part) -> Ranked:
+        """The candidate with another score; the difference is the part `why`."""
+        return self._replace(score=score, parts={**self.parts, why: round(score - self.score, 4)})
 
 
 Arms: TypeAlias = Mapping[str, Sequence[ArmHit]]
@@ -567,15 +605,10 @@ def lift_linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranke
         if hop and left and best > one.score:
             above = min(score for score in scores.values() if score > one.score)
             score = min(one.score + LINK_LIFT * hop.strength * (best - one.score), above - EPSILON)
-            one = _raised(one, score)
+            one = one.rescored(max(one.score, round(score, 6)), "linked")
             left -= 1
         lifted.append(one)
     return sorted(lifted, key=lambda one: -one.score)
-
-
-def _raised(one: Ranked, score: float) -> Ranked:
-    score = max(one.score, round(score, 6))
-    return one._replace(score=score, parts={**one.parts, "linked": round(score - one.score, 4)})
 
 
 def _items_naming(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[tuple[str, str, int]]:

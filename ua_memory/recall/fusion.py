@@ -21,7 +21,7 @@ from ua_memory.index.terms import (
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.sessions import is_announcement
 from ua_memory.recall import arms as recall_arms
-from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
+from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Part, Ranked
 from ua_memory.recall.calibration import OTHER_NUMBER
 from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
@@ -90,9 +90,9 @@ def fuse(candidates: Sequence[Signals], weight: float) -> list[Ranked]:
         before = _neighbour_score(one.item, at.get((one.item.path, one.item.seq - 1)), own)
         after = _neighbour_score(one.item, at.get((one.item.path, one.item.seq + 1)), own)
         score = 1 - (1 - alone) * (1 - NEIGHBOUR_WEIGHT * before) * (1 - NEIGHBOUR_WEIGHT * after)
-        parts = {"meaning": meaning, "words": words, "before": before, "after": after}
-        rounded = {name: round(part, 4) for name, part in parts.items()}
-        fused.append(Ranked(one.item, round(score**SCORE_EXPONENT, 6), rounded))
+        parts: dict[Part, float] = {"meaning": meaning, "words": words, "before": before, "after": after}
+        parts = {name: round(part, 4) for name, part in parts.items()}
+        fused.append(Ranked(one.item, round(score**SCORE_EXPONENT, 6), parts))
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 
@@ -266,8 +266,7 @@ def penalize_untrusted(found: list[Ranked]) -> list[Ranked]:
 def _penalized(one: Ranked) -> Ranked:
     if not one.item.untrusted:
         return one
-    score = round(max(one.score - UNTRUSTED_PENALTY, one.score / 2), 6)
-    return one._replace(score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})
+    return one.rescored(round(max(one.score - UNTRUSTED_PENALTY, one.score / 2), 6), "untrusted")
 
 
 # -- sources of beliefs ------------------------------------------------------------------------------------
@@ -341,8 +340,7 @@ def identified_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
             score = one.score * OTHER_NUMBER
             cap = min(cap, score) if missing else cap
         if score < one.score:
-            parts = {**one.parts, "other": round(score - one.score, 4)}
-            one = one._replace(score=round(score, 6), parts=parts)
+            one = one.rescored(round(score, 6), "other")
         changed.append(one)
     return sorted(changed, key=lambda one: -one.score)
 
@@ -455,8 +453,7 @@ def unanswered_last(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     words, changed = _specific_words(asked), list[Ranked]()
     for one in found:
         if one.item.record == SESSION and _only_asks(words, one.item.text.casefold()):
-            score = round(one.score * UNANSWERED, 6)
-            one = one._replace(score=score, parts={**one.parts, "asks": round(score - one.score, 4)})
+            one = one.rescored(round(one.score * UNANSWERED, 6), "asks")
         changed.append(one)
     return sorted(changed, key=lambda one: -one.score)
 
@@ -504,8 +501,7 @@ def order_by_time(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
     dated.sort(key=lambda n: ranked[n].item.date, reverse=order == "latest")
     ordered = list(ranked)
     for at, n in zip(near, [*dated, *(n for n in near if not ranked[n].item.date)], strict=True):
-        one, score = ranked[n], ranked[at].score
-        ordered[at] = one._replace(score=score, parts={**one.parts, "order": round(score - one.score, 4)})
+        ordered[at] = ranked[n].rescored(ranked[at].score, "order")
     return ordered
 
 

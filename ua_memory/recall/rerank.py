@@ -6,13 +6,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ua_memory.index import embedding
 from ua_memory.index import items as index_items
 from ua_memory.index.items import IndexItem
 from ua_memory.index.terms import is_english, is_unspaced
-from ua_memory.recall.arms import DateRange, ParsedQuery, QueryWord, Ranked
+from ua_memory.recall.arms import DateRange, MatchPart, ParsedQuery, Part, QueryWord, Ranked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,28 +160,6 @@ _KINDS = [
 ]
 """(patterns of queries, in English and other languages, pattern of texts that may answer them)."""
 
-# The parts of a score (`search --explain`). Those in brackets are features, which are not added to it.
-#
-#     words       how well the item itself matches the query's words
-#     beside      what its neighbours add to that
-#     named       the bonus for being about somebody the query names
-#     when        the bonus for being of the days it asks about
-#     meaning     the bonus or penalty for the similarity of the whole texts
-#     alike       the penalty for being unlike the best hits
-#     (every)     how well all its words are matched: low if one is missing
-#     (names)     how well its names are matched
-#     (rest)      how well its other words are matched
-#     (kind)      1 if the item has the kind of answer asked for, -1 if not, 0 if none is asked for
-#     form        what `kind` adds for a query that is not English
-#
-# `fusion.fuse` has `meaning`, `words`, `before`, `after` (the neighbours). Added afterwards: in arms `linked`
-# for being found by a related name; in dedupe `support` for the fact that quotes a passage, and `facts` for
-# those of an observation; `newer` for replacing an older hit; in fusion `other` for another identifier,
-# `untrusted`, `asks` for repeating the question, `order` by time, and (cross), the cross-encoder's score.
-
-
-PARTS = ("words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind")
-"""In the order of `rerank`'s columns."""
 by_place = attrgetter("path", "seq")
 
 
@@ -306,7 +284,8 @@ def rerank(
     scaled = _scaled(raw)
     scores = scaled.astype(float).round(6).tolist()
     table = np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
-    parts = [dict(zip(PARTS, row, strict=True)) for row in table.astype(float).round(4).tolist()]
+    names: tuple[Part, ...] = get_args(MatchPart)
+    parts = [dict(zip(names, row, strict=True)) for row in table.astype(float).round(4).tolist()]
     # `chance` was fitted on English queries for a kind of answer only.
     if asked_for.any() and not any(english.search(asked.text) for english, _, _ in _KINDS):
         gains = (scaled - _scaled(raw - asked_for)).astype(float).round(6).tolist()

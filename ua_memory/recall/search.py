@@ -29,6 +29,7 @@ from ua_memory.recall.arms import (
     Arms,
     DateRange,
     ParsedQuery,
+    Part,
     QueryExplanation,
     Ranked,
     explain,
@@ -172,7 +173,7 @@ class Hit:
     match: float
     snippet: str
     arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[Part, float] = field(default_factory=dict)
     folded: tuple[IndexItem, ...] = ()
     replaces: IndexItem | None = None
     outside: bool = False
@@ -728,7 +729,7 @@ class SearchTrace:
     rank: int | None = None
     score: float | None = None
     arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[Part, float] = field(default_factory=dict)
     by: IndexItem | None = None
     filters: tuple[str, ...] = ()
     newer: Sequence[tuple[IndexItem, str]] = ()
