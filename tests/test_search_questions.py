@@ -168,6 +168,11 @@ def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -
     assert event and (event.how, event.phrase) == (how, phrase)
 
 
+def test_the_distance_to_an_event_may_be_a_word_of_another_language() -> None:
+    event = timing_event("cuatro semanas después de la regata")
+    assert event and (event.how, event.days) == ("after", 28)
+
+
 @pytest.mark.parametrize(
     "query",
     [

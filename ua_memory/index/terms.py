@@ -12,6 +12,7 @@ from functools import cache
 from itertools import islice
 
 from ua_memory.text.patterns import data_text, late, without_accents
+from ua_memory.text.questions import AT_THE_MOMENT
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ _INVERTED = late(
 """A French verb with the pronoun behind it, `est-il` or `a-t-on`: no identifier, and seldom in a text."""
 
 IDLE = late(
-    r"\b(?:en ce moment|en este momento|in questo momento|neste momento|im moment|at the moment"
+    rf"\b(?:{AT_THE_MOMENT}|neste momento"
     r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu)\b",
     re.IGNORECASE,
 )

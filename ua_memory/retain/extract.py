@@ -24,7 +24,7 @@ from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extract_by_model
 from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk, TextContext, pieces
-from ua_memory.retain.subagent import ASSENTS, DENIALS, Candidate, CandidateKind, one_line
+from ua_memory.retain.subagent import Candidate, CandidateKind, one_line
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, SHORT_WEEKDAYS, WEEKDAYS
 from ua_memory.text.grounding import terms
@@ -41,7 +41,15 @@ from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.sentences import CODE, goes_on, spans
 from ua_memory.text.sentences import sentences as plain_sentences
-from ua_memory.text.wording import ANSWERED, CHANGED, counted, standing_rule, stated_for_good
+from ua_memory.text.wording import (
+    ANSWERED,
+    ASSENTS,
+    CHANGED,
+    DENIALS,
+    counted,
+    standing_rule,
+    stated_for_good,
+)
 from ua_memory.transcripts.messages import PERSON_NAME, TextPart, speaker, text_parts
 from ua_memory.transcripts.turns import Turn
 

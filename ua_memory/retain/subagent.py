@@ -21,7 +21,7 @@ from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nea
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
 from ua_memory.text.sentences import main_clauses, sentences
-from ua_memory.text.wording import GROUP
+from ua_memory.text.wording import ASSENTS, DENIALS, GROUP
 from ua_memory.transcripts.turns import Turn
 
 
@@ -223,12 +223,6 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
     return "\n".join(lines)
 
 
-ASSENTS = (
-    r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
-    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d['’]accord|bien|sí|vale|claro|de acuerdo|sim"
-    r"|isso|está bem|sì|bene|はい|いいね|お願い"
-)
-DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
 _DENIAL = late(
     rf"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:{DENIALS})\b(?!-)"
     r"(?! (?:problem|worries|idea|doubt|need|rush|matter|kidding|one|longer|comment|more"

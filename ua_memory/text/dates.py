@@ -50,6 +50,7 @@ from ua_memory.text.calendar import (
 from ua_memory.text.calendar import joined as joined_stretch
 from ua_memory.text.foreign_dates import language, languages, translated
 from ua_memory.text.patterns import late
+from ua_memory.text.questions import AT_THE_MOMENT
 from ua_memory.text.relative_dates import anchor, month_at, relative
 
 # -- single times ------------------------------------------------------------------------------------------
@@ -571,7 +572,7 @@ _SOMETHING = rf"(?!(?:{_UNTIMED}|{_FOREIGN_UNTIMED})\b)[^\W\d_]+"
 _LATEST = late(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
     r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|currently|these\s+days"
-    r"|nowadays|at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento"
+    rf"|nowadays|{AT_THE_MOMENT}"
     r"|current(?!\s*(?:events|affairs|account))|(?:right\s+)?now(?!\s+(?:that|and))|still"
     r"|aktuelle?[nrms]?|derzeit|zurzeit|jetzt|inzwischen|actuel(?:le)?s?|actuellement|maintenant|désormais"
     r"|actual(?:es|mente)?(?=\W*$|\s+de)|ahora|hoy\s+en\s+día|atual(?:mente)?|agora|attuale?|adesso|huidige?|nu"
@@ -679,44 +680,47 @@ _EVENT_ABROAD = late(
     re.IGNORECASE,
 )
 """As `_EVENT` with a distance: `la semaine avant la régate`, `zwei Tage nach dem Umzug`."""
-_NUMBERS_ABROAD = {"deux": 2, "zwei": 2, "dos": 2, "trois": 3, "drei": 3, "tres": 3, "quatre": 4, "vier": 4}
-_UNITS_ABROAD = {"semaine": 7, "woche": 7, "semana": 7, "mois": 30, "monat": 30, "mes": 30}
+_AFTER = ("after", "après", "nach", "después de")
+_WEEKENDS = ("weekend", "week-end", "wochenende", "fin de semana")
+_LENGTHS = {
+    **dict.fromkeys(("week", "semaine", "woche", "semana"), 7),
+    **dict.fromkeys(("month", "mois", "monat", "mes"), 30),
+}
+_COUNTS = {
+    **{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10},
+    **{"deux": 2, "zwei": 2, "dos": 2, "trois": 3, "drei": 3, "tres": 3, "quatre": 4, "vier": 4, "cuatro": 4},
+}
 _STATEMENT = late(r"(?!(?:i|we|you|he|she|they)\b)\w+\s.*\s(?:i|we|you|he|she|they)\s+\w", re.IGNORECASE)
 """A noun and a clause after it: "after the dinner we sold the boat" states something and asks for no time."""
-_NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "ten")
-_LENGTHS = {"week": 7, "month": 30}
 
 
 def timing_event(text: str) -> TimedByEvent | None:
     """The event that a query gives its time by, or None. To be called only if `read` finds no time."""
     found = _EVENT.search(text[:LONGEST])
-    if not found and (abroad := _EVENT_ABROAD.search(text[:LONGEST])):
-        return _event_abroad(abroad)
-    if not found or not re.search(r"[^\W\d_]{3}", found["phrase"]):
+    if not found:
+        abroad = _EVENT_ABROAD.search(text[:LONGEST])
+        return abroad and _at_distance(abroad)
+    if not re.search(r"[^\W\d_]{3}", found["phrase"]):
         return None
     if not found.start() and not text[found.end() :].strip("?!. ") and _STATEMENT.match(found["phrase"]):
         return None
-    how, unit, number = found["how"].casefold(), found["unit"], (found["number"] or "one").casefold()
+    how, unit = found["how"].casefold(), found["unit"]
     if how not in ("after", "before") or not unit:
         at = found.start("how") if unit else found.start()
         return TimedByEvent(found["phrase"].strip(), how, (at, found.end()))
-    if unit.casefold() == "weekend":
-        return TimedByEvent(found["phrase"].strip(), how, found.span(), 1, 2, weekend=True)
-    length = _LENGTHS.get(unit.casefold(), 1)
-    count = int(number) if number.isdigit() else _NUMBERS.index(number) if number in _NUMBERS else 1
-    days = count * length if length == 1 or count > 1 else 1
-    return TimedByEvent(found["phrase"].strip(), how, found.span(), max(days, 1), length)
+    return _at_distance(found)
 
 
-def _event_abroad(found: re.Match[str]) -> TimedByEvent:
-    how = "after" if found["how"].casefold() in ("après", "nach", "después de") else "before"
+def _at_distance(found: re.Match[str]) -> TimedByEvent:
+    """A time that is so many days, weeks or months before or after an event."""
+    phrase, how = found["phrase"].strip(), "after" if found["how"].casefold() in _AFTER else "before"
     unit, number = found["unit"].casefold(), (found["number"] or "").casefold()
-    phrase = found["phrase"].strip()
-    if unit in ("week-end", "wochenende", "fin de semana"):
+    if unit in _WEEKENDS:
         return TimedByEvent(phrase, how, found.span(), 1, 2, weekend=True)
-    length = _UNITS_ABROAD.get(unit, 1)
-    count = int(number) if number.isdigit() else _NUMBERS_ABROAD.get(number, 1)
-    return TimedByEvent(phrase, how, found.span(), count * length if length == 1 or count > 1 else 1, length)
+    length = _LENGTHS.get(unit, 1)
+    count = int(number) if number.isdigit() else _COUNTS.get(number, 1)
+    days = count * length if length == 1 or count > 1 else 1
+    return TimedByEvent(phrase, how, found.span(), max(days, 1), length)
 
 
 _PLANNED = late(

@@ -11,6 +11,9 @@ from ua_memory.text.patterns import late
 # -- questions and chores ----------------------------------------------------------------------------------
 
 
+AT_THE_MOMENT = r"at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento"
+"""Asks for how it is now, and says nothing of what a question is about."""
+
 _QUESTION = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
 _REQUEST_TO_ACT = late(
     r"\W*(?:(?:hey|hi|ok(?:ay)?|so|and|now|then)\W+)*(?:(?:please|pls|bitte)\b|(?:can|could|would|will) you\b"
@@ -53,6 +56,7 @@ def is_chore(prompt: str) -> bool:
 # -- two questions -----------------------------------------------------------------------------------------
 
 
+_FRENCH_PRONOUN = r"-(?:t-)?(?:ils?|elles?)"
 _ASKING = (
     r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|wen|wem|was|wann|wo|wohin|wie|welche[mnrs]?|warum|wieso"
     r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|quiénes|quién|qué|cuándo|dónde|cuánt[oa]s?|cómo"
@@ -61,13 +65,13 @@ _ASKING = (
 )
 _TWO_QUESTIONS = late(
     rf"\W*(?P<one>{_ASKING}.*?\w)(?:\s*,)?(?:\s+(?:and|und|et|y|e|en)\s+(?:also\s+)?|\s*[?？]\s*)"
-    rf"(?P<other>{_ASKING}(?:(?:\s+\S+){{2,}}|\s+\w+-(?:t-)?(?:ils?|elles?)\W*))",
+    rf"(?P<other>{_ASKING}(?:(?:\s+\S+){{2,}}|\s+\w+{_FRENCH_PRONOUN}\W*))",
     re.IGNORECASE,
 )
 _NO_QUESTION = late(rf"(?:\bbetween\b.*|{_ASKING})\Z", re.IGNORECASE)
 """What a first question does not end with: "the rules for when", "the difference between what Mia"."""
 _OF_THE_FIRST = late(
-    r"\b(?:he|she|it|they|him|her(?=\W*$)|them|er|sie)\b|-(?:t-)?(?:ils?|elles?)\b", re.IGNORECASE
+    rf"\b(?:he|she|it|they|him|her(?=\W*$)|them|er|sie)\b|{_FRENCH_PRONOUN}\b", re.IGNORECASE
 )
 _THING = late(
     r"\b(?:the|my|our|his|her|their|de[rn]|die|das|(?:mein|unser)(?:e[nr]?)?|l[ea]|mon|ma|notre)\s+\w+(?:\s+\w+)?"

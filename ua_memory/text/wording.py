@@ -1,4 +1,5 @@
-"""Formats counts and money, fills in tags, labels untrusted text, and recognises standing rules and moves."""
+"""Formats counts and money, fills in tags, labels untrusted text, and recognises replies, standing rules
+and moves."""
 
 from __future__ import annotations
 
@@ -190,6 +191,16 @@ def stated_for_good(text: str) -> bool:
     return _rule_patterns()["for good"].search(_without_stories(text)) is not None
 
 
+# -- replies and changes -----------------------------------------------------------------------------------
+
+
+ASSENTS = (
+    r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
+    r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d['’]accord|bien|sí|vale|claro|de acuerdo|sim"
+    r"|isso|está bem|sì|bene|はい|いいね|お願い"
+)
+DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
+"""What a reply begins with that agrees to what was said before, or denies it."""
 ANSWERED = late("(?<=[?？]) – ")
 """Between a question and its answer, in a fact that has both: `Which port? – 6543`."""
 
