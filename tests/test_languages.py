@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.terms import distinct_words, fts_text, guess_languages, is_english, read_query
+from ua_memory.index.terms import (
+    distinct_words,
+    fts_text,
+    guess_languages,
+    is_english,
+    read_query,
+    stop_words,
+)
 from ua_memory.index.words import WordIndex
 from ua_memory.memory import Memory
 from ua_memory.recall.arms import coverage, matching_stems, parse_query
@@ -110,6 +117,10 @@ def test_a_search_finds_other_forms_of_a_word(
         ("De vergadering is naar vrijdag verplaatst", ["dutch"]),
         ("Le riunioni del lunedì", ["italian"]),
         ("A reunião foi ontem", ["portuguese"]),
+        ("quien paga", ["spanish"]),
+        ("cuantos metros", ["spanish"]),
+        ("tambem nao sei", ["portuguese"]),
+        ("perche siamo andati", ["italian"]),
         ("The boat is in the harbour", []),
         ("Maria de la Cruz, dentist", []),
         ("Las Vegas with Juan", []),
@@ -133,6 +144,18 @@ def test_a_language_is_told_by_its_small_words(text: str, spoken: list[str]) -> 
 )  # fmt: skip
 def test_a_query_without_signs_reads_as_english(query: str, english: bool) -> None:
     assert is_english(query) is english
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("quien es celiaco", {"celiaco"}), ("cuanto cobra el fontanero", {"cobra", "fontanero"}),
+        ("xq se paro la obra", {"paro", "obra"}), ("q hice ayer", {"hice", "ayer"}),
+        ("pq nao abriu a loja", {"abriu", "loja"}), ("perche siamo qui", {"qui"}),
+    ],
+)  # fmt: skip
+def test_question_words_typed_without_accents_are_not_looked_for(query: str, left: set[str]) -> None:
+    assert {*distinct_words(query)} - stop_words(query.split()) == left
 
 
 def test_a_bank_in_english_knows_no_forms_and_loads_no_stemmer() -> None:
