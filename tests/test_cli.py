@@ -925,6 +925,8 @@ def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None
         ("12月4日", "2026-12-04"),
         ("1 November", "2026-11-01"),
         ("22 May", "2027-05-22"),
+        ("15/12", "2026-12-15"),
+        ("viernes 4 a las 11", "2026-12-04T11:00"),
         ("20 June 2025", "2025-06-20"),
         ("Christmas", "2026-12-25"),
         ("3 to 9 December", "2026-12-03/2026-12-09"),

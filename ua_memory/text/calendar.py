@@ -233,6 +233,12 @@ def weekday(number: int) -> Cycle:
     return Cycle(at, lambda of: (of.toordinal() - 1) // 7, "day", today=False)
 
 
+def day_on_weekday(number: int, of_day: int, near: date) -> date | None:
+    """The day of a month, nearest to another, that is such a weekday: `Friday 4`. None within 60 days."""
+    days = (near + step * DAY for distance in range(61) for step in (distance, -distance))
+    return next((each for each in days if (each.weekday(), each.day) == (number, of_day)), None)
+
+
 def yearly_day(number: int, of_month: int) -> Cycle:
     return yearly(lambda turn: day(date(turn, of_month, number)), "day")
 

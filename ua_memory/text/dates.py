@@ -82,9 +82,9 @@ class _ComingText(DateText):
 
 _ASKS_AHEAD = late(
     r"\b(?:planned|upcoming|scheduled|coming up|due(?! diligence)|(?<!the )will|shall|going to|should"
-    r"|(?:have|has|needs?) to|must"
+    r"|(?:have|has|needs?) to|must|do (?:i|we) have|have (?:i|we) got"
     r"|geplant|ansteh\w+|fällig|werden?|wird|müssen|soll(?:en|te)?|prévue?s?|sera|seront|devons|dois"
-    r"|previst[oa]s?|será|debo|tenemos que)\b|\bsteht\b.*\ban\b",
+    r"|previst[oa]s?|será|debo|tengo|tienes|tenés|tenemos|hay|tenho|tens|temos)\b|\bsteht\b.*\ban\b",
     re.IGNORECASE,
 )
 _ASKS_BACK = late(
@@ -832,6 +832,10 @@ def parse_days(text: str, now: datetime, *, nearest: bool = False) -> tuple[date
     that is no date or more than a date.
     """
     word = " ".join(text.split())[:LONGEST]
+    if slashed := re.fullmatch(r"(\d{1,2})/(\d{1,2})", word):
+        first, second = map(int, slashed.groups())
+        swap = second > 12 or (first <= 12 and _is_month_first(now.tzinfo))
+        word = f"{second}.{first}." if swap else f"{first}.{second}."
     if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII | re.IGNORECASE):
         day = now.date() - int(ago[1]) * (DAY if ago[2] in "dD" else 7 * DAY)
         return day, day

@@ -285,6 +285,8 @@ _MOST_TOKENS = 5
 """Tokens of one entry of a table at most: `après-demain`, `fin de semana`."""
 _GO_BEFORE_IN = ("last", "this", "next", "early", "mid", "late", "since", "until")
 _UNITS = {"day", "week", "month", "quarter", "year"}
+_PARTS = {"early", "mid", "late"}
+_OF_PART = {*_PARTS, "of"}
 
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
 """Words that make a year a date: `Anfang 2026`."""
@@ -472,6 +474,10 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
             word = "in"  # a marzo
         if word == "first" and not _begins_time(words[n + 1 : n + 6]):
             word = ","
+        if word == "weekend" and before in ("on", "in", "of"):
+            word = "the weekend"  # am Wochenende
+        if word in ("month", "year") and _PARTS.intersection(words[max(n - 2, 0) : n]) and before in _OF_PART:
+            word = f"the {word}"  # a fin de mes
         if word == "the" and (before == "first" or before.isdigit()) and after[:1] and after[0].isdigit():
             word = "to"  # du 3 au 5 mai
         if word == "year" and re.fullmatch(r"(?:19|20)\d\d", before):

@@ -30,6 +30,7 @@ from ua_memory.text.calendar import (
     add_months,
     add_units,
     day,
+    day_on_weekday,
     is_bare_ordinal,
     is_day_after_month,
     is_day_before_month,
@@ -253,6 +254,9 @@ def _month(text: DateText, i: int) -> Found | None:
     return yearly(lambda turn: month(turn, named[0]), "month"), i + 1
 
 
+_BEHIND_DAY = ("at", "and", "or", "to", "until", "for", "with", *DAYTIMES)
+
+
 def _weekday(text: DateText, i: int) -> Found | None:
     number = WEEKDAYS.get(text.low(i), SHORT_WEEKDAYS.get(text.low(i)))
     if text.kind(i) != "word" or number is None:
@@ -260,8 +264,17 @@ def _weekday(text: DateText, i: int) -> Found | None:
     # "Sunday, 3 May 2026": the date says all.
     j = i + 1 + (text.low(i + 1) in (",", "."))
     dated = longest(text, text.skip(j, ("the",)), numeric_date, _day_of_month)
-    if dated and (not isinstance(dated[0], DateSpan) or dated[0].grain == "day"):
+    if dated and isinstance(dated[0], Cycle):  # "Friday 4 December": the weekday tells the year
+        every = (one for one in dated[0].occurrences_near(text.today) if one.bounds()[0].weekday() == number)
+        return min(every, key=lambda one: abs(one.bounds()[0] - text.today), default=dated[0]), dated[1]
+    if dated and dated[0].grain == "day":
         return dated
+    numbered = day_at(text, j)  # "Friday the 4th at 11", not "Friday 4 people"
+    alone = numbered and (
+        text.kind(numbered[1]) in ("", "mark", "clock") or text.low(numbered[1]) in _BEHIND_DAY
+    )
+    if numbered and alone and (near := day_on_weekday(number, numbered[0], text.today)):
+        return day(near), numbered[1]
     return (weekday(number), i + 1) if is_weekday(text, i, i + 1) else None
 
 
