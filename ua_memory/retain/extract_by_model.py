@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import Any, Literal
 
+from ua_memory.index.terms import STOP_WORDS, all_stop_words
 from ua_memory.knowledge.entities import EntityRecords
 from ua_memory.llm.model import Message, Model, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -137,7 +138,7 @@ _PAST_ONLY = late(
 _RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year|weekend|{_DAYS}))\b")
 _LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
 _REASON = late(
-    r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*"
+    r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque|xq|pq)\b(?:[^,.;]|[,.](?=\d))*"
     r"|\b(?:instead of|rather than|(?:an)?statt|au lieu d[eu]|en (?:vez|lugar) de|em vez de|invece d\w+"
     r"|in plaats van)\b[^,.;]{0,40}"
     rf"|\b(?:(?:was|were) (?:wrong|mistaken)|as (?:\w+ )?(?:said|told|mentioned|agreed|discussed))"
@@ -196,12 +197,16 @@ _WORD = late(r"\w+")
 _NOT_THEN = late(r"\b(?:not|instead of|rather than|nicht|statt|pas|au lieu d[eu]|no)(?: \w+)? \w+day\b", re.I)
 """A weekday that is not meant."""
 _CLOCK = late(
-    r"\b(?:at \d{1,2}\b|\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b)|\b\d{1,2}:\d\d\b(?! ?(?:uhr|h|[ap]m)\b)",
+    r"\b\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b|\b\d{1,2}[:h]\d\d\b(?! ?(?:uhr|h|[ap]m)\b)"
+    r"|\b(?:a las?|às|alle(?: ore)?|um|at) \d{1,2}\b(?![:.,]\d| ?(?:uhr|h|[ap]m|%|€))",
     re.I,
 )
 _BYGONE = late(
     rf"\b(?:last|letzte\w*|always|usually|every|each|jede\w*|cada|chaque|tous|war(?:en)?|hatten?|wurden?|kam(?:en)?|trafe?n?"
-    rf"|ging(?:en)?|étai\w+|fue|estuv\w+|ha(?:be?n?|st|t) .*ge\w+(?:t|en))\b|{_PAST_ONLY.pattern}",
+    rf"|ging(?:en)?|étai\w+|fue|estuv\w+|ha(?:be?n?|st|t) .*ge\w+(?:t|en)"
+    r"|\w+ó|\w{2,}(?:aron|ieron)|vin[eo]|fu[ei]|fuimos|hi[cz][eo]|tuv[eo]|dij[eo]|h(?:e|a|emos|an) \w+[ai]do"
+    r"|\w{2,}[gdmlvnrçzs]ou|veio|foi|fez|teve|h[oa] \w+[aiu]to|è \w+[aiu]t[oa]|a[is]? \w+é|est venue?)\b"
+    rf"|{_PAST_ONLY.pattern}",
     re.I,
 )
 """Words by which a weekday is not the coming one."""
@@ -225,7 +230,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
     text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
-    text = _RECURRING.sub(" ", text)
+    text = _with_numbered_weekdays(_RECURRING.sub(" ", text), said)
     stated = _REASON.sub(" ", text)
     found = set(_named_periods(stated, said))
     if len(found) > 1:
@@ -233,7 +238,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if len(found) != 1:
         return None
     start, end = found.pop()
-    weekdays = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", text), said)}
+    weekdays = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", stated), said)}
     if end - start == timedelta(days=1) and {start.weekday()} < weekdays:
         return None
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
@@ -274,6 +279,36 @@ def supported_when(when: str, evidence: Sequence[str], said: date) -> str | None
         return None
     clock = re.search(r"\d\d:\d\d", when)
     return when if not clock or clock[0] in text else when_field(*days)
+
+
+_NUMBERED = late(
+    r"\b(?P<name>[^\W\d_]+(?:-feira)?),?\s+(?:the |den |dem |le |il |el |dia )?"
+    r"(?P<day>\d{1,2})(?:st|nd|rd|th|º|\.(?!\d))?"
+    r"(?![\w:/€$%°–-]|[.,]\d|\s?(?:uhr|h|[ap]m)\b)(?=(?P<rest>(?:\s+[^\W\d_]+){0,2}))",
+    re.I,
+)
+
+
+def _with_numbered_weekdays(text: str, said: date) -> str:
+    """A text with its weekdays that have a number as ISO days: `Friday 4 at 11`, `Freitag, den 4.`, not
+    `Friday 4 people`."""
+
+    def in_digits(found: re.Match[str]) -> str:
+        number, rest = foreign_dates.weekday_named(found["name"]), found["rest"].casefold().split()
+        if (
+            number is None
+            or any(map(foreign_dates.is_month, rest))
+            or (rest and rest[0] not in _small_words())
+        ):
+            return found[0]
+        day = text_calendar.day_on_weekday(number, int(found["day"]), said)
+        return day.isoformat() if day else found[0]
+
+    return _NUMBERED.sub(in_digits, text)
+
+
+def _small_words() -> frozenset[str]:
+    return STOP_WORDS | all_stop_words()
 
 
 def _named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:

@@ -95,7 +95,8 @@ _SHORT_MONTHS = (
 @cache
 def _months() -> Mapping[str, int]:
     """{name of a month in any of the languages, if need be shortened: its number}."""
-    every = [*(one.names for one in languages()), _parse_forms(_SHORT_MONTHS, MONTHS)]
+    english = {name.casefold(): name for name in MONTHS}
+    every = [english, *(one.names for one in languages()), _parse_forms(_SHORT_MONTHS, MONTHS)]
     return {
         name: MONTHS.index(english) + 1
         for names in every
@@ -105,8 +106,19 @@ def _months() -> Mapping[str, int]:
 
 
 def is_month(word: str) -> bool:
-    """Whether a word is a month's name in one of the languages other than English."""
+    """Whether a word is a month's name in one of the languages."""
     return word.casefold() in _months()
+
+
+@cache
+def _weekdays() -> Mapping[str, int]:
+    every = [(name, english) for one in languages() for name, english in one.names.items() if english in DAYS]
+    return {name.casefold(): DAYS.index(english) for name, english in (*every, *zip(DAYS, DAYS, strict=True))}
+
+
+def weekday_named(word: str) -> int | None:
+    """The number of a weekday by its name in any of the languages, Monday being 0."""
+    return _weekdays().get(word.casefold())
 
 
 def is_name(word: str) -> bool:
