@@ -52,6 +52,26 @@ def test_a_daily_note_has_its_day_however_it_is_named(shell: Shell) -> None:
     assert shell.ok("search", "Canelo", "--json").json["results"][0]["day"] == "2026-11-15"
 
 
+def test_a_line_of_a_diary_has_the_day_of_its_heading(shell: Shell) -> None:
+    text = "# Diario\n\n## 2026-11-16\n- Comida con Marta\n\n## Martes 17 noviembre 2026\n- Fisio con Laia\n"
+    write(
+        shell.home / "notes" / "Diario.md",
+        f"{text}\n### 18/11/2026\nPaseo largo.\n\n## Ideas 2026\n- Celosías\n",
+    )
+    write(shell.cwd / "memory" / "viaje.md", "## 2026-11-19 Sintra\n- Vuelo con Teresa\n")
+    days = {
+        "Marta": "2026-11-16",
+        "Laia": "2026-11-17",
+        "paseo": "2026-11-18",
+        "celosías": None,
+        "vuelo": "2026-11-19",
+    }
+    for query, day in days.items():
+        assert shell.ok("search", query, "--json").json["results"][0].get("day") == day
+    hits = shell.ok("search", "qué hice el 17 de noviembre de 2026", "--json").json["results"]
+    assert hits[0]["snippet"] == "Fisio con Laia"
+
+
 def test_odd_but_printable_names_and_a_last_line_that_ends_with_a_carriage_return(shell: Shell) -> None:
     names = {
         "\U0001f469\u200d\U0001f4bb dev.md": "Greta",

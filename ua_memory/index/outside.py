@@ -29,6 +29,7 @@ from ua_memory.records import Problem
 from ua_memory.store import files
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.scan import FileSurvey, valid_name
+from ua_memory.text.patterns import late
 from ua_memory.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ MOST_OUTSIDE = 20_000
 
 SKIPPED = frozenset((b"node_modules", b"__pycache__", b"venv"))
 """Names of folders that are not searched for files."""
+
+
+_YEAR = late(r"(?:19|20)\d\d")
 
 
 @dataclass(frozen=True)
@@ -116,18 +120,21 @@ class OutsideFiles:
             if found is not None or self.is_session(path):
                 return found or [], ()
         read = document.parse(files.searchable_part(data)[0], path)
-        items = items_of(read, self.masked, logs)
+        items = list(items_of(read, self.masked, logs))
+        headings = {item.heading for item in items}
         is_note = kind_of(path) in (FileKind.LOG, FileKind.DOCUMENT) and not day_of(path)
-        if is_outside(path) or (is_note and read.front):
+        if is_outside(path) or (is_note and (read.front or any(map(_YEAR.search, headings)))):
             # Takes 40 ms, which most banks do not need.
-            from ua_memory.text.dates import day_of_note
+            from ua_memory.text.dates import day_of_heading, day_of_note
 
-            day = day_of_note(path, read.front, self._store.config.zone or self._store.now().tzinfo)
-            items = (replace(item, day=item.day or day) for item in items)
+            zone = self._store.config.zone or self._store.now().tzinfo
+            day = day_of_note(path, read.front, zone)
+            under = {heading: day_of_heading(heading, zone) or day for heading in headings}
+            items = [replace(item, day=item.day or under[item.heading]) for item in items]
         if is_outside(path):  # its ids are another bank's: they must not be cited or changed from here
             return [replace(item, id=None) for item in items], ()
         problems = [replace(one, message=self.masked(one.message)) for one in read.problems]
-        return list(items), problems
+        return items, problems
 
     def masked(self, text: str) -> str:
         """A text with its secrets redacted, as it may be indexed."""

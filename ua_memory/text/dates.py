@@ -892,6 +892,16 @@ def day_in_path(path: str, zone: tzinfo | None = None) -> str | None:
     return None
 
 
+def day_of_heading(heading: str, zone: tzinfo | None = None) -> str | None:
+    """The ISO day that the innermost of a note's headings begins with or is: `Diary > 2026-11-16`, `Monday 16
+    November 2026`, `16/11/2026`."""
+    for part in reversed(heading.split(" > ")):
+        name = part.replace("/", "-")
+        if (_IN_NAME.match(name) or not _IN_NAME.search(name)) and (day := day_in_path(name, zone)):
+            return day
+    return None
+
+
 def _day_of_value(value: object) -> str | None:
     if isinstance(value, datetime | date):
         return value.isoformat()[:10]
