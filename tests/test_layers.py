@@ -57,7 +57,7 @@ LAYERS = (
 """The packages and modules directly below ua_memory. Each imports only from those above it."""
 
 HOMES: dict[str, tuple[str, ...]] = {
-    "Stemmer": ("index",),
+    "Stemmer": ("text",),
     "anthropic": ("llm",),
     "chromadb": ("index",),
     "click": ("cli",),

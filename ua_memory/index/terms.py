@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
-from ua_memory.text.patterns import data_text, late, without_accents
+from ua_memory.text.patterns import data_text, late, stem_words, without_accents
 from ua_memory.text.questions import AT_THE_MOMENT
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -527,7 +527,7 @@ def stem_text(db: sqlite3.Connection, text: str) -> list[str]:
 def add_forms(db: sqlite3.Connection, language: str, words: Iterable[str]) -> None:
     """Insert words of a language by their stems. They stay when their last item is deleted."""
     inflected = sorted(word for word in words if _has_forms(word))
-    stems = _stems(language, inflected)
+    stems = stem_words(language, inflected)
     rows = [(language, stem, word) for word, stem in zip(inflected, stems, strict=True)]
     db.executemany("INSERT OR IGNORE INTO forms VALUES (?, ?, ?)", rows)
 
@@ -547,7 +547,7 @@ def forms(
     inflected = [term for term in terms if _has_forms(term) and term not in STOP_WORDS]
     counts, candidates = frequencies(inflected), dict[str, set[str]]()
     for language in languages:
-        for term, stem in zip(inflected, _stems(language, inflected), strict=True):
+        for term, stem in zip(inflected, stem_words(language, inflected), strict=True):
             sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
             rows = db.execute(sql, (language, stem, without_accents(term), MOST_FORMS))
             known = [word for (word,) in rows]
@@ -602,7 +602,7 @@ def _rows_by_stem(language: str) -> dict[str, list[int]]:
     """{stem: the rows of translations.txt that have it in this language}."""
     found, column = dict[str, list[int]](), _LANGUAGES.index(language)
     for number, row in enumerate(_dictionary()[0]):
-        for stem in _stems(language, row[column]):
+        for stem in stem_words(language, row[column]):
             found.setdefault(stem, []).append(number)
     return found
 
@@ -615,7 +615,7 @@ def _translations(
     rows = {} if spoken else {term: _rows_by_word().get(without_accents(term), []) for term in terms}
     for source in spoken or ["english"]:
         if source != "english" or known:
-            for term, stem in zip(terms, _stems(source, terms), strict=True):
+            for term, stem in zip(terms, stem_words(source, terms), strict=True):
                 own = _rows_by_stem(source).get(stem) or _rows_of_parts(source, term)
                 rows[term] = [*rows.get(term, ()), *own]
     found, (every, english) = defaultdict[str, set[str]](set), _dictionary()
@@ -643,7 +643,7 @@ def _rows_of_parts(language: str, compound: str) -> list[int]:
 def _inflected(db: sqlite3.Connection, language: str, words: Sequence[str]) -> Iterator[str]:
     """Yield the bank's words of a language that have the stem of one of these words."""
     sql = "SELECT word FROM forms WHERE language = ? AND stem = ? ORDER BY word LIMIT ?"
-    for stem in _stems(language, words):
+    for stem in stem_words(language, words):
         yield from (word for (word,) in db.execute(sql, (language, stem, MOST_FORMS)))
 
 
@@ -667,7 +667,7 @@ def _compounds(db: sqlite3.Connection, language: str, term: str, stem: str) -> l
         (own[:3], len(stem) + LEAST_LETTERS, own, LEAST_LETTERS, MOST_FORMS),
     )
     words, found = [word for (word,) in rows], dict[str, str]()
-    for word, whole in zip(words, _stems(language, words), strict=True):
+    for word, whole in zip(words, stem_words(language, words), strict=True):
         at = word.rfind(own)
         # Snowball cuts more off a long word: `stromrechn`, but `rechnung`.
         if word[:at] not in COMPOUNDING[language] and (whole.endswith(stem) or word[at:] in (own, term)):
@@ -693,22 +693,6 @@ def _has_forms(word: str) -> bool:
 
 _INVARIABLE = frozenset("lunes martes miércoles miercoles jueves viernes".split())  # noqa: SIM905
 """Weekdays that Snowball takes for plurals of other words, such as luna and Marta."""
-
-
-def _stems(language: str, words: Sequence[str]) -> list[str]:
-    """The stems of lower-case words, without accents, which many people leave out."""
-    if not words:
-        return []
-    import Stemmer  # not needed by English banks
-
-    if language == "portuguese":
-        words = [_PORTUGUESE_PLURAL.sub("ão", word) for word in words]
-    # A stemmer is not thread-safe; creating one takes 4 µs.
-    return [without_accents(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
-
-
-_PORTUGUESE_PLURAL = re.compile(r"(?:ões|oes|ães|ao)$")
-"""Plurals that Snowball does not reduce to the stem of the singular: `reuniões`, `reunião`."""
 
 
 # -- language detection ------------------------------------------------------------------------------------

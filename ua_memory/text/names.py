@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from ua_memory.text.patterns import data_text, late
+from ua_memory.text.patterns import data_text, late, stem_words
 from ua_memory.text.sentences import goes_on
 
 _LISTS = tomllib.loads(data_text("name_words.toml"))
@@ -66,6 +66,11 @@ _JOINT = late(r" (?:d[aeiou]|dos|del|del(?:la|le|lo)|dei|degli|de l[ao]s?) ")
 are German articles, too."""
 _ENGLISH = late(r"(?i)(?<!\w)(?:the|is|are|to|and|with|can|could|did|does|will|would|should|what|how)(?!\w)")
 
+_GERMAN = late(
+    r"(?i)(?<!\w)(?:der|das|den|dem|und|ist|sind|nicht|ein|eine[mnrs]?|ich|wir|sie|für|mit|auf|bei|von|zum|zur|im|wenn"
+    r"|auch|wird|hat|haben|oder|nur|nach|über|bis|aus)(?!\w)"
+)
+
 LABELS = frozenset(_LISTS["labels"].split())
 """Words before a colon that are no speaker."""
 
@@ -76,9 +81,11 @@ def names(text: str) -> tuple[str, ...]:
     Code, paths and URLs hold none. A word that opens a sentence counts only as part of a longer name.
     """
     found: dict[str, None] = {}
+    german = _GERMAN.search(text) is not None and not _ENGLISH.search(text)
     for words, opens in _capitalised_runs(text):
         first = opens and (len(words) == 1 or _is_opener(words[0]))
-        found.setdefault(_trim_name(words[1:] if first else words))
+        words = words[1:] if first else words
+        found.setdefault(_trim_name(_without_nouns(words) if german else words))
     found.pop("", None)
     return tuple(found)
 
@@ -140,9 +147,31 @@ def _trim_name(words: list[str]) -> str:
     return name if len(name) > 1 and not name[0].isdigit() else ""
 
 
+def _without_nouns(words: list[str]) -> list[str]:
+    """A run of capitalised words of a German sentence, from its first word that is no common noun; none where
+    only a number is left. A name such as Hospital da Luz stays."""
+    if any(word[0].islower() for word in words):
+        return words
+    start = next(
+        (n for n, word in enumerate(words) if word.isupper() or not _is_german_noun(word)), len(words)
+    )
+    return [] if start and words[start:] and words[start][0].isdigit() else words[start:]
+
+
+def _is_german_noun(word: str) -> bool:
+    """Whether a word is a form of a common German noun, or a compound that ends in one."""
+    stem = stem_words("german", [word.casefold()])[0]
+    return any(stem[at:] in _german_nouns() for at in (0, *range(3, len(stem) - 4)))
+
+
+@cache
+def _german_nouns() -> frozenset[str]:
+    return frozenset(data_text("german_nouns.txt").split())
+
+
 def _is_opener(word: str) -> bool:
     """Whether a capitalised word is likely to be so only because a sentence begins with it."""
-    return word.casefold() in ORDINARY or word.endswith(("ed", "ing"))
+    return word.casefold() in ORDINARY | foreign_stop_words() or word.endswith(("ed", "ing"))
 
 
 _QUERY_WORDS = frozenset(_LISTS["querying"].split())

@@ -11,7 +11,7 @@ import unicodedata
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")  # noqa: PTH118, PTH120 (pathlib takes 4 ms)
@@ -79,3 +79,19 @@ def without_accents(text: str) -> str:
     if text.isascii():
         return text
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+
+
+def stem_words(language: str, words: Sequence[str]) -> list[str]:
+    """The stems of lower-case words, without accents, which many people leave out."""
+    if not words:
+        return []
+    import Stemmer  # not needed by English banks
+
+    if language == "portuguese":
+        words = [_PORTUGUESE_PLURAL.sub("ão", word) for word in words]
+    # A stemmer is not thread-safe; creating one takes 4 µs.
+    return [without_accents(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
+
+
+_PORTUGUESE_PLURAL = late(r"(?:ões|oes|ães|ao)$")
+"""Plurals that Snowball does not reduce to the stem of the singular: `reuniões`, `reunião`."""
