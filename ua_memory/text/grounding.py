@@ -1295,56 +1295,65 @@ def _check_negation(
     if any(_comparison_order(claim.sentence, other) < 0 for other in resolved):
         return ""
     known = {stem for one in quoted for stem in one.stems}
-    negations, stems = _negations(claim.text), {*claim.stems}
     cues = _agreement_cues()
     negators = [*cues["undoes"].findall(claim.text), *cues["implies_not"].findall(claim.text)]
     has_own_negator = any(_root(one) not in known for one in negators)
-    denied = {stem for scope in _negations(claim.text, refusing=True) for stem in scope}
     for one in quoted:
-        contrast = _CONTRAST.search(one.sentence)
-        theirs = _negations(one.text, refusing=True)
-        own = [each for each in negations if not any({*each[:2]} & {*scope[:2]} for scope in theirs)]
-        reworded = has_own_negator or own  # denies it in words of its own
-        for scope in (each for each in theirs if not any({*each[:2]} & {*n[:2]} for n in negations)):
-            head = next(iter(scope[1:] if contrast else scope), "")
-            after_but = contrast and stems & {*_stems(contrast["but"])} - {*one.stems}
-            who = one.speaker or "speaker"
-            speaker = {_root(who)} if one.text.strip(" .!") != f"not {who}" else set()
-            if (
-                len(scope) > 1
-                and len(stems) > 2
-                and stems.isdisjoint(scope[1:4])
-                and not claim.names & {*one.names}
-            ):
-                continue
-            if reworded or head not in stems - denied - speaker:
-                behind = scope[1:2] if is_foreign(one.text) else []  # its verb has another form
-                both_deny = _negations(claim.text, refusing=True)
-                if reworded or both_deny or not {*behind} & (stems - denied - claim.names):
-                    continue
-                head = behind[0]
-            if not after_but or stems & {*scope[1:]}:
-                return f"what was said has “not {head}…”"
+        if head := _dropped_denial(claim, one, has_own_negator):
+            return f"what was said has “not {head}…”"
     of_denied = any(claim.names & {*scope} for one in quoted for scope in _negations(one.text))
-    if negations and (has_own_negator or of_denied):
+    if has_own_negator or of_denied:
         return ""
-    for scope in negations:
-        head = next(iter(scope), "")
-        holders = [one for one in quoted if head in one.stems]
-        if (
-            holders
-            and not any(
-                _has_cue("undoes", one.text)
-                or _negations(one.text, refusing=True)
-                or _has_cue("except", one.sentence)
-                or _ALL_BUT.search(one.sentence)
-                or (head in literal and any(_has_cue(kind, one.text) for kind in ("limits", "implies_not")))
-                for one in holders
-            )
-            and not any({*scope[:2]} & {*other} for one in quoted for other in _negations(one.text))
-        ):
-            return f"nothing that was said denies “{head}…”"
+    heads = (next(iter(scope), "") for scope in _negations(claim.text) if _is_added(scope, quoted, literal))
+    return next((f"nothing that was said denies “{head}…”" for head in heads), "")
+
+
+def _dropped_denial(claim: _Clause, quoted: _Clause, has_own_negator: bool) -> str:
+    """The word that a quoted clause denies and the statement does not, '' for none. A statement with a
+    negator of its own may deny it in other words."""
+    negations, refusals = _negations(claim.text), _negations(claim.text, refusing=True)
+    theirs, contrast = _negations(quoted.text, refusing=True), _CONTRAST.search(quoted.sentence)
+    stems, denied = {*claim.stems}, {stem for scope in refusals for stem in scope}
+    who = quoted.speaker or "speaker"
+    speaker = {_root(who)} if quoted.text.strip(" .!") != f"not {who}" else set()
+    after_but = contrast and stems & {*_stems(contrast["but"])} - {*quoted.stems}
+    reworded = has_own_negator or any(not _share_head(each, theirs) for each in negations)
+    for scope in (each for each in theirs if not _share_head(each, negations)):
+        elsewhere = len(scope) > 1 and len(stems) > 2 and stems.isdisjoint(scope[1:4])
+        if elsewhere and not claim.names & {*quoted.names}:
+            continue
+        head = next(iter(scope[1:] if contrast else scope), "")
+        if reworded or head not in stems - denied - speaker:
+            behind = scope[1:2] if is_foreign(quoted.text) else []  # its verb has another form
+            if reworded or refusals or not {*behind} & (stems - denied - claim.names):
+                continue
+            head = behind[0]
+        if not after_but or stems & {*scope[1:]}:
+            return head
     return ""
+
+
+def _is_added(scope: Sequence[str], quoted: Sequence[_Clause], literal: Set[str]) -> bool:
+    """Whether a "not" of a statement is in none of the quoted clauses, though they have its word."""
+    head = next(iter(scope), "")
+    holders = [one for one in quoted if head in one.stems]
+    return (
+        bool(holders)
+        and not any(
+            _has_cue("undoes", one.text)
+            or _negations(one.text, refusing=True)
+            or _has_cue("except", one.sentence)
+            or _ALL_BUT.search(one.sentence)
+            or (head in literal and any(_has_cue(kind, one.text) for kind in ("limits", "implies_not")))
+            for one in holders
+        )
+        and not any({*scope[:2]} & {*other} for one in quoted for other in _negations(one.text))
+    )
+
+
+def _share_head(scope: Sequence[str], others: Iterable[Sequence[str]]) -> bool:
+    """Whether one of the first two stems that a "not" applies to is one of the first two of another."""
+    return any({*scope[:2]} & {*other[:2]} for other in others)
 
 
 def _negations(text: str, *, refusing: bool = False) -> list[list[str]]:
