@@ -154,7 +154,7 @@ def test_what_hindsight_exports(shell: Shell, tmp_path: Path) -> None:
         "Alice moved the API to Fly.io", "Alice, Bob", "the price doubled", "2026-02-03"
     )  # fmt: skip
     assert (one.id, one.said_by, one.tags, one.entities) == (
-        stable_id("hindsight", "a1"), "import", ("infra",), ("Alice", "Fly.io")
+        stable_id("a1"), "import", ("infra",), ("Alice", "Fly.io")
     )  # fmt: skip
     assert (one.heading.client, one.heading.session, one.heading.time) == ("hindsight", "talk-7", "14:32")
     assert (two.text, two.kind) == ("The agent wrote the runbook. | When: in March", "experience")

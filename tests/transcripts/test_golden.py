@@ -36,7 +36,7 @@ def shown(reading: Reading) -> str:
         f"{name}: {value}"
         for name, value in (
             ("session", reading.session),
-            ("usage", reading.usage),
+            ("context", reading.context_size),
             ("boundary", reading.boundary),
             ("problems", [str(p) for p in reading.problems]),
             ("cut", reading.cut),

@@ -115,9 +115,9 @@ def test_usage_counts_an_api_message_once_and_not_after_a_compaction() -> None:
     for one, output in ((a, 1), (b, 7)):
         one["message"] |= {"id": "msg_1", "model": "claude", "usage": {**usage, "output_tokens": output}}
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "c", "logicalParentUuid": "b"}
-    assert read(lines(a, b)).usage.context == 1117
+    assert read(lines(a, b)).context_size == 1117
     after = read(lines(a, b, boundary, record("user", "d", "c", "three")))
-    assert (after.usage.context, after.usage.peak) == (None, 1117)
+    assert after.context_size is None
     assert list(after.context()) == ["three"]
     assert after.boundary is not None and [t.line >= after.boundary.kept for t in after] == [
         False,
@@ -269,7 +269,7 @@ def test_compressed_and_foreign_files() -> None:
 def test_an_empty_transcript_is_empty() -> None:
     for client in (*CLIENTS, None):
         reading = read(io.BytesIO(b""), client=client)
-        assert (list(reading), reading.usage.context, reading.boundary) == ([], None, None)
+        assert (list(reading), reading.context_size, reading.boundary) == ([], None, None)
 
 
 def test_a_stream_is_read_from_where_it_stands() -> None:

@@ -132,10 +132,6 @@ class Query:
         self.spoken = spoken
 
     @property
-    def empty(self) -> bool:
-        return not self.terms and not self.phrases
-
-    @property
     def every_term(self) -> tuple[str, ...]:
         """The terms and their other forms, without duplicates."""
         others = (form for term in self.terms for form in self.forms.get(term, ()))

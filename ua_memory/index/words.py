@@ -803,11 +803,10 @@ _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 @dataclass(frozen=True, slots=True)
 class NameCount:
-    """A folded name: number of items, certainty (`items.SENTENCE_START` …), first and last ISO day."""
+    """A folded name: number of items, first and last ISO day."""
 
     name: str
     items: int
-    how: int
     first: str
     last: str
 
@@ -815,7 +814,7 @@ class NameCount:
 def name_counts(words: WordIndex) -> list[NameCount]:
     """All names that occur not only as the first word of a sentence, the most frequent first."""
     rows = words.db.execute(
-        f"SELECT name, count(*), max(how), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
+        f"SELECT name, count(*), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
         f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {SENTENCE_START}"
         " ORDER BY count(*) DESC, name"
     )

@@ -399,7 +399,7 @@ def _read_new_turns(stream: IO[bytes], session: Session, ids: set[str], position
     end_at = ReadPosition(end, _checksum(stream, end), last or next(iter(sorted(reading.reached)), ""))
     follow = reading.reached or {position.last_id if from_tail else ""}
     return _NewTurns(
-        turns, follow, reading.usage.context, end_at, reading.recalled,
+        turns, follow, reading.context_size, end_at, reading.recalled,
         reading.session.title, reading.session.parent,
     )  # fmt: skip
 

@@ -157,7 +157,7 @@ def _name_by_turns(turns: Iterable[Turn], listed: bool) -> str:
 
 def _measure_context(store: Store, session: Session, reading: TranscriptReading) -> FlushDue:
     config = store.config
-    size = reading.usage.context
+    size = reading.context_size
     reported = size is not None
     if size is None:
         size = _count_tokens(reading.context(), _COUNTED_WINDOWS * config.context_window)

@@ -161,7 +161,7 @@ class Surveyor:
         times = [turn.at for turn in turns if turn.at]
         found = FoundSession(
             one, session, len(turns), len(queued), (), min(times, default=session.started),
-            max(times, default=session.started), reading.usage.context,
+            max(times, default=session.started), reading.context_size,
         )  # fmt: skip
         return _SessionTurns(found, [(turn.id, _turn_hash(turn)) for turn in turns], unread)
 

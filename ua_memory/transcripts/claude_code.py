@@ -121,8 +121,7 @@ class ClaudeCode(Format):
         elif record.get("type") == "assistant":
             branch.agent = as_str(record.get("agentId")) or branch.agent
             if message.get("model") != "<synthetic>":
-                total = claude_usage(as_dict(message.get("usage")))
-                branch.gauge.add(line, as_str(message.get("model")), total)
+                branch.gauge.add(line, claude_usage(as_dict(message.get("usage"))))
         elif "toolUseResult" in record or "sourceToolAssistantUUID" in record:
             branch.results.append(number)
         elif isinstance(message.get("content"), str):
@@ -133,7 +132,7 @@ class ClaudeCode(Format):
         """Update the session. The last one counts: a resumed file begins with records of the session
         before."""
         head = self.session
-        now = (record.get("sessionId"), record.get("version"), record.get("forkedFrom"))
+        now = (record.get("sessionId"), record.get("forkedFrom"))
         if now == self._last_head:
             return
         self._last_head = now
@@ -147,7 +146,6 @@ class ClaudeCode(Format):
             parent=parent if parent != session else "",
             cwd=head.cwd or as_str(record.get("cwd")),
             started=head.started or as_time(record.get("timestamp")),
-            version=as_str(record.get("version")) or head.version,
         )
 
     def close(self, lines: int) -> None:
@@ -170,7 +168,7 @@ class ClaudeCode(Format):
                 kept = branch.tree.line(branch.tree.find(first)) if first else 0
                 self.boundary = replace(boundary, kept=kept or boundary.line)
                 break
-        self.usage = branch.gauge.usage(self.boundary)
+        self.context_size = branch.gauge.size(self.boundary)
 
     def read_to(self, id: str, line: int) -> int:
         return self._branch.tree.last_read(id)
@@ -290,12 +288,5 @@ def _first_kept_id(record: Record) -> str:
 
 
 def _boundary(line: int, record: Record) -> Boundary:
-    meta = as_dict(record.get("compactMetadata"))
-    return Boundary(
-        line,
-        line,
-        as_time(record.get("timestamp")),
-        as_str(meta.get("trigger")),
-        as_tokens(meta.get("preTokens")) or None,
-        as_tokens(meta.get("postTokens")) or None,
-    )
+    left = as_tokens(as_dict(record.get("compactMetadata")).get("postTokens"))
+    return Boundary(line, line, left or None)

@@ -43,8 +43,6 @@ class Codex(Format):
     def __init__(self) -> None:
         super().__init__()
         self._gauge = ContextGauge()
-        self._model = ""
-        self._window: int | None = None
         self._person_lines = array("Q")
         """Lines of a person's turns, which Codex counts when it rolls turns back."""
         self._dropped: list[tuple[int, int]] = []
@@ -63,16 +61,13 @@ class Codex(Format):
         inner = item.get("type")
         if kind == "session_meta":
             self._head(record, item)
-        elif kind == "turn_context":
-            self._model = as_str(item.get("model")) or self._model
         elif kind == "compacted":
-            self._compacted.append(Boundary(line, line, as_time(record.get("timestamp")), "compacted"))
+            self._compacted.append(Boundary(line, line))
         elif kind == "event_msg" and inner == "token_count":
             info = as_dict(item.get("info"))
             last = as_dict(info.get("last_token_usage"))
             size = as_tokens(last.get("input_tokens")) + as_tokens(last.get("output_tokens"))
-            self._gauge.add(line, self._model, as_tokens(last.get("total_tokens")) or size)
-            self._window = as_tokens(info.get("model_context_window")) or self._window
+            self._gauge.add(line, as_tokens(last.get("total_tokens")) or size)
         elif kind == "event_msg" and inner == "thread_rolled_back":
             self._roll_back(line, as_tokens(item.get("num_turns")))
         elif kind == "response_item" and inner == "message":
@@ -93,7 +88,6 @@ class Codex(Format):
             cwd=as_str(item.get("cwd")),
             started=as_time(at),
             parent=as_str(item.get("forked_from_id")) or as_str(item.get("parent_thread_id")),
-            version=as_str(item.get("cli_version")),
             agent=as_str(item.get("agent_nickname")) or agent,
         )
 
@@ -110,9 +104,7 @@ class Codex(Format):
             self.keep[first:last] = bytes(last - first)
         on_path = [boundary for boundary in self._compacted if self.keep[boundary.line]]
         self.boundary = on_path[-1] if on_path else None
-        self.usage = self._gauge.usage(self.boundary, self._window)
-        if not self.usage.model:
-            self.usage = replace(self.usage, model=self._model)
+        self.context_size = self._gauge.size(self.boundary)
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:

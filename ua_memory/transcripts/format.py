@@ -21,7 +21,6 @@ from ua_memory.text.noise import RECALL_OPEN, assistant_text, block_lines, typed
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
-    ContextUsage,
     Event,
     Record,
     Session,
@@ -373,7 +372,9 @@ class Format(ABC):
 
     def __init__(self) -> None:
         self.session = Session(self.client)
-        self.usage = ContextUsage()
+        self.context_size: int | None = None
+        """Tokens of the last reply's input (cached or not) and output; None if no reply reported any, or
+        after a compaction that does not say what it left."""
         self.boundary: Boundary | None = None
         self.keep = bytearray()
         """A flag for each line; lines with 0 are not read in the second pass."""
@@ -474,21 +475,16 @@ class ContextGauge:
     def __init__(self) -> None:
         self.line = 0
         self.last: int | None = None
-        self.peak: int | None = None
-        self.model = ""
 
-    def add(self, line: int, model: str, total: int) -> None:
+    def add(self, line: int, total: int) -> None:
         """Record a reply's total size. 0 is ignored (aborted, failed); repeats of a reply are equal or
         grow."""
         if total:
-            self.line, self.last, self.model = line, total, model or self.model
-            self.peak = max(self.peak or 0, total)
+            self.line, self.last = line, total
 
-    def usage(self, boundary: Boundary | None, window: int | None = None) -> ContextUsage:
-        """The usage; after a compaction only what that says it left."""
-        stale = boundary is not None and boundary.line > self.line
-        last = boundary.after if boundary and stale else self.last
-        return ContextUsage(last, self.peak, self.model, window)
+    def size(self, boundary: Boundary | None) -> int | None:
+        """The last size; after a compaction what that says it left."""
+        return boundary.after if boundary and boundary.line > self.line else self.last
 
 
 def claude_usage(usage: Record) -> int:

@@ -107,7 +107,7 @@ class Messages(Format):
 
     def survey(self, line: int, record: Record) -> None:
         if record.get("role") == "assistant":
-            self._gauge.add(line, as_str(record.get("model")), claude_usage(as_dict(record.get("usage"))))
+            self._gauge.add(line, claude_usage(as_dict(record.get("usage"))))
         if not self.session.started:
             self.session = replace(self.session, started=as_time(record.get("timestamp")))
 
@@ -116,8 +116,7 @@ class Messages(Format):
         top = self._elements.top if self._elements else {}
         session = as_str(top.get("session_id")) or as_str(top.get("id"))
         self.session = replace(self.session, session=session, cwd=as_str(top.get("cwd")))
-        usage = self._gauge.usage(None)
-        self.usage = replace(usage, model=usage.model or as_str(top.get("model")))
+        self.context_size = self._gauge.size(None)
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:

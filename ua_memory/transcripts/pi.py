@@ -65,7 +65,7 @@ class Pi(Format):
                 self._messages.append(number)
             message = as_dict(record.get("message"))
             if message.get("role") == "assistant" and message.get("stopReason") not in ("aborted", "error"):
-                self._gauge.add(line, as_str(message.get("model")), _size(as_dict(message.get("usage"))))
+                self._gauge.add(line, _size(as_dict(message.get("usage"))))
         elif kind == "session_info":
             self.session = replace(self.session, title=as_str(record.get("name")))
         elif kind in ("compaction", "reset", "branch_summary"):
@@ -74,14 +74,12 @@ class Pi(Format):
 
     def _head(self, record: Record) -> None:
         self._has_head = True
-        version = record.get("version")
         self.session = replace(
             self.session,
             session=as_str(record.get("id")),
             cwd=as_str(record.get("cwd")),
             started=as_time(record.get("timestamp")),
             parent=as_str(record.get("parentSession")) or as_str(record.get("branchedFrom")),
-            version=str(version) if isinstance(version, int) else "1",
         )
 
     def close(self, lines: int) -> None:
@@ -102,11 +100,8 @@ class Pi(Format):
                 continue
             if not first or first >= kept:
                 self._summary_lines.add(line)
-            before, after = as_tokens(record.get("tokensBefore")), as_tokens(record.get("tokensAfter"))
-            trigger = as_str(record.get("reason")) or as_str(record.get("type"))
-            at = as_time(record.get("timestamp"))
-            self.boundary = Boundary(line, kept, at, trigger, before or None, after or None)
-        self.usage = self._gauge.usage(self.boundary)
+            self.boundary = Boundary(line, kept, as_tokens(record.get("tokensAfter")) or None)
+        self.context_size = self._gauge.size(self.boundary)
 
     def _first_message(self) -> int:
         """The first line with a message on the path."""

@@ -25,7 +25,7 @@ from ua_memory.transcripts.databases import Hermes, OpenCode
 from ua_memory.transcripts.format import ByteSource, Format, Unreadable, blocks, parse_object, texts
 from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_conversation, is_markdown
 from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
-from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, as_dict, as_str, settle
+from ua_memory.transcripts.turns import Boundary, Record, Session, Turn, as_dict, as_str, settle
 
 # -- detecting the client ----------------------------------------------------------------------------------
 # By content, since a pipe has no file name. A new client needs a `Format` in a file of its own, its name in
@@ -173,7 +173,7 @@ class TranscriptReading:
         source.freeze()
         format.close(last)
         self.session: Session = format.session
-        self.usage: ContextUsage = format.usage
+        self.context_size: int | None = format.context_size
         self.boundary: Boundary | None = format.boundary
         self.problems: tuple[Problem, ...] = tuple(report.problems)
         self.broken: int = report.broken

@@ -59,39 +59,21 @@ class Session:
     cwd: str = ""
     started: datetime | None = None
     parent: str = ""
-    version: str = ""
     agent: str = ""
     group: str = ""
     title: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ContextUsage:
-    """How full the context is, in tokens, as the client recorded it.
-
-    `context` is the last reply's input, cache read, cache creation and output together; None if no reply
-    reported any, or after a compaction that does not say what it left. `peak` is the largest such sum in the
-    file. `window` is the model's limit, if recorded.
-    """
-
-    context: int | None = None
-    peak: int | None = None
-    model: str = ""
-    window: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Boundary:
     """The last compaction (or reset) on the conversation's path.
 
-    A turn is still in the context if its `line` is at or after `kept`; `line` is the boundary's own.
+    A turn is still in the context if its `line` is at or after `kept`; `line` is the boundary's own. `after`
+    are the tokens that it left, if it says so.
     """
 
     line: int
     kept: int
-    at: datetime | None = None
-    trigger: str = ""
-    before: int | None = None
     after: int | None = None
 
 

@@ -116,9 +116,9 @@ class SourceContents:
         return replace(self, notes=notes, items=items, later=later)
 
 
-def stable_id(source: str, key: str) -> str:
-    """The block id for an id of a source, always the same."""
-    return b32encode(hashlib.sha256(f"{source}\0{key}".encode()).digest())[:10].decode().lower()
+def stable_id(key: str) -> str:
+    """The block id for an id of Hindsight, always the same."""
+    return b32encode(hashlib.sha256(f"hindsight\0{key}".encode()).digest())[:10].decode().lower()
 
 
 # -- readers ---------------------------------------------------------------------------------------------
@@ -505,7 +505,7 @@ def _record(key: str, one: Json) -> ImportedRecord:
     if kind in BELIEFS:  # it stays a fact where nothing in the export bears it
         tags.append(kind)
     fact = Fact(
-        what, stable_id("hindsight", key), kind="world" if kind in ("world", *BELIEFS) else "experience",
+        what, stable_id(key), kind="world" if kind in ("world", *BELIEFS) else "experience",
         when=_when(one), who=who, why=why, entities=_names(one), tags=tuple(dict.fromkeys(tags)),
     )  # fmt: skip
     return ImportedRecord(fact, said, _text(one, "document_id") or None)
