@@ -73,7 +73,7 @@ class QuestionScore:
         """Name → figure: shares from 0 to 1, tokens as they are."""
         figures: dict[str, float] = {}
         for name, reach in [*((str(k), k) for k in DEPTHS), (f"{BUDGET}t", self.within(BUDGET))]:
-            got = self._got(reach)
+            got = self._found_within(reach)
             figures[f"R@{name}"] = len(got) / len(self.gold)
             figures[f"all@{name}"] = float(got == self.gold)
             figures[f"hit@{name}"] = float(bool(got))
@@ -89,13 +89,13 @@ class QuestionScore:
 
     def curve(self) -> list[float]:
         """The share of the evidence within each of BUDGETS."""
-        return [len(self._got(self.within(budget))) / len(self.gold) for budget in BUDGETS]
+        return [len(self._found_within(self.within(budget))) / len(self.gold) for budget in BUDGETS]
 
     def within(self, budget: int) -> int:
         """How many of the first results fit a budget of tokens."""
         return sum(spent <= budget for spent in self.spent)
 
-    def _got(self, reach: int) -> frozenset[str]:
+    def _found_within(self, reach: int) -> frozenset[str]:
         return self.gold & frozenset().union(*self.fresh[:reach])
 
 
@@ -278,29 +278,29 @@ def _locomo(record: Mapping[str, Any], name: str) -> Dialogue:
     talk = record.get("conversation", record)
     numbers = sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key))
     sessions = [
-        BenchSession(str(n), _spoken(talk[f"session_{n}_date_time"]), tuple(map(_said, talk[f"session_{n}"])))
+        BenchSession(str(n), _moment(talk[f"session_{n}_date_time"]), tuple(map(_turn, talk[f"session_{n}"])))
         for n in numbers
     ]
     asked = (
-        BenchQuestion(str(q["question"]), frozenset(_cited(q)), _category(q["category"]))
+        BenchQuestion(str(q["question"]), frozenset(_evidence_ids(q)), _category(q["category"]))
         for q in record["qa"]
     )
     return _dialogue(str(record.get("sample_id", name)), sessions, asked)
 
 
-def _said(turn: Mapping[str, Any]) -> BenchTurn:
+def _turn(turn: Mapping[str, Any]) -> BenchTurn:
     shown = f" [shares a photo: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
     return BenchTurn(turn["dia_id"], turn["speaker"], " ".join(f"{turn['text']}{shown}".split()))
 
 
-def _cited(question: Mapping[str, Any]) -> Iterator[str]:
+def _evidence_ids(question: Mapping[str, Any]) -> Iterator[str]:
     """Turn ids, mended: some stand several in one text, some as `D30:05` or `D:11:26`."""
     for text in question.get("evidence") or ():
         for session, turn in re.findall(r"D:?(\d+):(\d+)", text):
             yield f"D{int(session)}:{int(turn)}"
 
 
-def _spoken(text: str) -> datetime:
+def _moment(text: str) -> datetime:
     """`1:56 pm on 8 May, 2023`. Not by strptime, whose months are those of the locale."""
     found = re.fullmatch(r"(\d+):(\d+) ([ap])m on (\d+) (\w+),? (\d{4})", text.strip().lower())
     if not found:
@@ -325,17 +325,17 @@ def _longmemeval(record: Mapping[str, Any], _: str) -> Dialogue:
         for place, turn in enumerate(said):
             turns.append(BenchTurn(f"{number}:{place}", turn["role"], turn["content"]))
             evidence += [turns[-1].id] if turn.get("has_answer") else []
-        sessions.append(BenchSession(session, _written(when), tuple(turns)))
+        sessions.append(BenchSession(session, _record_time(when), tuple(turns)))
     abstains = record["question_id"].endswith("_abs")
     asked = BenchQuestion(
         record["question"], frozenset(() if abstains else evidence), record["question_type"],
-        _written(record["question_date"]),
+        _record_time(record["question_date"]),
     )  # fmt: skip
     sessions.sort(key=lambda one: one.when)
     return _dialogue(record["question_id"], sessions, [asked])
 
 
-def _written(text: str) -> datetime:
+def _record_time(text: str) -> datetime:
     """`2023/05/20 (Sat) 02:36`."""
     found = re.fullmatch(r"(\d{4})/(\d\d)/(\d\d)(?: \(\w+\))?(?: (\d\d):(\d\d))?", text.strip())
     if not found:

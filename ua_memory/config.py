@@ -61,7 +61,7 @@ def _paths(value: Any, source: str) -> None:
             raise ValueError(f"{path!r} does not begin with / or ~")
 
 
-def _among(*words: str) -> Callable[[Any, str], None]:
+def _one_of(*words: str) -> Callable[[Any, str], None]:
     def rule(value: str, _: str) -> None:
         if value not in words:
             raise ValueError(f"{value!r} is not one of {', '.join(filter(None, words))}")
@@ -74,7 +74,7 @@ def _provider(value: str, _: str) -> None:
         raise ValueError(
             "gemini cannot be the model: its program saves each chat, and sends GEMINI.md along with it"
         )
-    _among("", *PROVIDERS)(value, _)
+    _one_of("", *PROVIDERS)(value, _)
 
 
 def _json_list(value: str, _: str) -> None:
@@ -91,7 +91,7 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 
 def _contents(value: Sequence[str], _: str) -> None:
     for name in value:
-        _among(*CONTENTS)(name, _)
+        _one_of(*CONTENTS)(name, _)
 
 
 def _expressions(value: Sequence[str], _: str) -> None:
@@ -107,14 +107,14 @@ def _compiles(pattern: str, name: str) -> None:
 
 
 RULES: Mapping[str, Callable[[Any, str], None]] = {
-    "id": _id, "trail": _among("own", "beside"), "timezone": _zone, "redact": _patterns,
+    "id": _id, "trail": _one_of("own", "beside"), "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
-    "sessions_place": _among("state", "bank"),
-    "sessions_agent": _among("spoken", "all", "none"),
-    "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "sessions_place": _one_of("state", "bank"),
+    "sessions_agent": _one_of("spoken", "all", "none"),
+    "long_query": _one_of(*LONG_QUERIES), "recall_budget": _one_of("", *BUDGETS),
     "provider": _provider,
     "retain_content": _contents, "strip": _expressions,
-    "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
+    "auto_recall_tags_match": _one_of(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip
 
 
@@ -395,8 +395,8 @@ def load(root: Path | str, env: Mapping[str, str], *, lenient: bool = False) -> 
         values |= _where_it_lies(root, values)
     known = {spec.metadata["toml"] for spec in _table()}
     return Config(
-        **values, sources=sources, unknown=tuple(_strangers(reading.bank, known)),
-        unknown_user=tuple(_strangers(reading.user, known - {"id", "trail"})),
+        **values, sources=sources, unknown=tuple(_unknown_keys(reading.bank, known)),
+        unknown_user=tuple(_unknown_keys(reading.user, known - {"id", "trail"})),
         untrusted=reading.untrusted, problems=tuple(reading.problems),
     )  # fmt: skip
 
@@ -412,27 +412,27 @@ class _Reading:
         self.files = {USER: folder / USER if folder else None, SETTINGS: root / SETTINGS}
         self.user = self._file(USER)
         self.bank = self._file(SETTINGS)
-        self.trusted = _agreed(folder) if folder else {}
+        self.trusted = _trusted_hashes(folder) if folder else {}
 
     def value(self, spec: Field[Any], bank_id: str) -> tuple[Any, str]:
         """What a setting is, and its source."""
-        for raw, source in self._said(spec):
+        for raw, source in self._given(spec):
             try:
-                value = self._meant(spec, _checked(spec, raw, source), source)
+                value = self._with_home(spec, _checked(spec, raw, source), source)
             except Malformed as error:
                 if not self.lenient:
                     raise
                 self.problems.append(self._describe_problem(error, spec, source))
                 continue
             if source == SETTINGS and spec.metadata["sensitive"] and value != getattr(Config(), spec.name):
-                who = bank_id or _nameless(self.root)
+                who = bank_id or _path_id(self.root)
                 if _digest(self.root, spec, value) not in self.trusted.get(who, ()):
                     self.untrusted[spec.name] = value
                     continue
             return value, source
         return None, "default"
 
-    def _said(self, spec: Field[Any]) -> Iterator[tuple[Any, str]]:
+    def _given(self, spec: Field[Any]) -> Iterator[tuple[Any, str]]:
         variable, key = spec.metadata["env"], spec.metadata["toml"]
         if variable and self.env.get(variable):
             yield self.env[variable], variable
@@ -441,7 +441,7 @@ class _Reading:
         if (raw := _lookup(self.bank, key)) is not None:
             yield raw, SETTINGS
 
-    def _meant(self, spec: Field[Any], value: Any, source: str) -> Any:
+    def _with_home(self, spec: Field[Any], value: Any, source: str) -> Any:
         """The value with `~` resolved, as far as the environment tells which home that is."""
         home = self.env.get("HOME")
         if not spec.metadata["paths"] or not home:
@@ -461,7 +461,7 @@ class _Reading:
             line = re.search(r"at line (\d+)", error.what)
             where = f"{file}:{line[1]}" if line else file
             self.problems.append(f"{where}: {error.what}; it is ignored (hint: {error.hint})")
-            return _salvaged(file) if file and name == SETTINGS else {}
+            return _read_broken(file) if file and name == SETTINGS else {}
 
     def _describe_problem(self, error: Malformed, spec: Field[Any], source: str) -> str:
         key, file = spec.metadata["toml"], self.files.get(source)
@@ -482,7 +482,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise Malformed(f"cannot be read: {said}", where=where, hint=hint) from error
 
 
-def _salvaged(file: Path) -> dict[str, Any]:
+def _read_broken(file: Path) -> dict[str, Any]:
     """Which bank it is and whether it is switched off, by single lines of a file that is no TOML: its state
     must be found all the same, and who wants nothing kept is to be heard."""
     try:
@@ -543,13 +543,13 @@ def _keep(root: Path, env: Mapping[str, str], config: Config, edit: Callable[[li
     folder = user_folder(env)
     if folder is None:
         raise CannotWrite("there is no home folder for it", hint="set HOME or XDG_CONFIG_HOME")
-    there, who = _agreed(folder), config.id or _nameless(root)
+    there, who = _trusted_hashes(folder), config.id or _path_id(root)
     kept = {**there, who: edit(there.get(who, []))[-MOST_TRUSTED:]}
     values = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
     save(folder / TRUSTED, json.dumps(values, indent=1).encode() + b"\n")
 
 
-def _agreed(folder: Path) -> dict[str, list[str]]:
+def _trusted_hashes(folder: Path) -> dict[str, list[str]]:
     """Bank → hashes. A file that cannot be read agrees to nothing."""
     try:
         found = json.loads(discovery.read(folder / TRUSTED))["banks"]
@@ -558,7 +558,7 @@ def _agreed(folder: Path) -> dict[str, list[str]]:
         return {}
 
 
-def _nameless(root: Path) -> str:
+def _path_id(root: Path) -> str:
     """How a bank without an id is known: no id has a colon in it."""
     return f"path:{os.path.realpath(root)}"
 
@@ -570,11 +570,11 @@ def _digest(root: Path, spec: Field[Any], value: Any) -> str:
     another one after a pull: what is agreed to is the folder that it leads to.
     """
     if spec.metadata["paths"]:
-        value = [_led(root, path) for path in (value if isinstance(value, tuple) else (value,))]
+        value = [_real_path(root, path) for path in (value if isinstance(value, tuple) else (value,))]
     return hashlib.sha256(json.dumps([spec.metadata["toml"], value]).encode()).hexdigest()
 
 
-def _led(root: Path, path: str) -> str:
+def _real_path(root: Path, path: str) -> str:
     real = Path(os.path.realpath(root))
     place = git_around(real)
     top = str(place.top if place else real)
@@ -594,13 +594,13 @@ def _lookup(written: Mapping[str, Any], dotted: str) -> Any:
     return here
 
 
-def _strangers(written: Mapping[str, Any], known: set[str], above: str = "") -> Iterator[str]:
+def _unknown_keys(written: Mapping[str, Any], known: set[str], above: str = "") -> Iterator[str]:
     for key, value in written.items():
         name = f"{above}{key}"
         if name in known:
             continue
         if isinstance(value, Mapping) and any(k.startswith(f"{name}.") for k in known):
-            yield from _strangers(value, known, f"{name}.")
+            yield from _unknown_keys(value, known, f"{name}.")
         else:
             yield name
 

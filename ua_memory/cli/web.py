@@ -178,7 +178,7 @@ class WebBank:
         # Adding a probe needs no model, and a process's arguments would show the question to others.
         in_subprocess = argv[0] == "bench" and not any(each.startswith("--add=") for each in argv)
         # `search` needs a model, which the daemon has loaded.
-        run = self._apart if in_subprocess else self._by_daemon if argv[0] == "search" else self._run
+        run = self._by_subprocess if in_subprocess else self._by_daemon if argv[0] == "search" else self._run
         code, found, error = run(words)
         if code and not found:
             if not fails:
@@ -259,7 +259,7 @@ class WebBank:
                 ensure_started(self._opened().store.bank, self._call.env, warm=True)
         return (code, *_parse_output(*map("".join, printed.values()))) if code is not None else (code, {}, {})
 
-    def _apart(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    def _by_subprocess(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """As `_run`, in a subprocess, which may load a model."""
         done = subprocess.run(
             [sys.executable, "-P", "-m", "ua_memory", *words], env=dict(self._call.env), cwd=self.root,
@@ -273,7 +273,7 @@ class WebBank:
         person = frozenset({"stdin"})  # the cookie's owner; an agent that started the page stays an agent
         call = Call(
             argv=words, cwd=self.root, home=self._call.home, env=self._call.env, stdin=io.BytesIO(),
-            stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._lent,
+            stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._keep_open,
         )  # fmt: skip
         code = app.run(call)
         if tokens.unload():  # 35 MB; the counts are cached
@@ -281,7 +281,7 @@ class WebBank:
         return code, *_parse_output(out.getvalue(), err.getvalue())
 
     @contextlib.contextmanager
-    def _lent(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
+    def _keep_open(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
         """An opener for `Call`: the bank stays open for the next command unless its settings change."""
         yield self._opened(config, now)
 
@@ -374,7 +374,7 @@ class Picker:
                 if asked is None:
                     asked = thread.submit(self.meaning.by_meaning, self.query, self.filters)
                 elif asked.done():
-                    self._take(asked.result())
+                    self._show_semantic(asked.result())
                     asked, due = None, time.monotonic() + RETRY_DELAY
                 continue
             before = self.query
@@ -409,7 +409,7 @@ class Picker:
         self.found = self.words.by_words(text, self.filters) if text else {"results": []}
         self.at, self.by = 0, "words"
 
-    def _take(self, found: dict[str, Any] | None) -> None:
+    def _show_semantic(self, found: dict[str, Any] | None) -> None:
         """Show the hits of a semantic search. The chosen hit stays chosen if it is among them."""
         before = self.chosen
         self.by = "meaning" if found else "words"

@@ -89,9 +89,9 @@ def read_groups(value: object) -> tuple[Group, ...]:
     without tags are dropped. Usage for any other value, and for groups nested too deep or with too many tags.
     """
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise _wrong("the groups must be a list", value)
+        raise _group_error("the groups must be a list", value)
     groups = _groups(value, 1)
-    if sum(map(_leaves, groups)) > MOST_LEAVES:
+    if sum(map(_count_tag_lists, groups)) > MOST_LEAVES:
         raise Usage(f"the groups have more than {MOST_LEAVES} tags", hint="use fewer tags")
     return groups
 
@@ -118,18 +118,18 @@ def _group(value: object, depth: int) -> tuple[Group, ...]:
         elif set(value) == {"not"}:
             groups = _groups([value["not"]], depth + 1)
             return (TagGroup("not", groups),) if groups else ()
-    raise _wrong("not a group of tags", value)
+    raise _group_error("not a group of tags", value)
 
 
 def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _leaves(group: Group) -> int:
-    return len(group.tags) if isinstance(group, Tagged) else sum(map(_leaves, group.groups))
+def _count_tag_lists(group: Group) -> int:
+    return len(group.tags) if isinstance(group, Tagged) else sum(map(_count_tag_lists, group.groups))
 
 
-def _wrong(what: str, value: object) -> Usage:
+def _group_error(what: str, value: object) -> Usage:
     return Usage(
         f"{what}: {str(value)[:80]}",
         hint='[{"tags": ["a", "b"], "match": "any_strict"}, {"not": {"tags": ["c"]}}], also "and" and "or"',

@@ -35,7 +35,7 @@ def locked(file: Path, seconds: float) -> Iterator[None]:
     with contextlib.ExitStack() as opened:
         fd = _open(file)
         opened.callback(os.close, fd)
-        if not _try(fd, file):
+        if not _try_lock(fd, file):
             queued = _QueuedLock(_open(file))
             opened.callback(queued.release)
             _wait_for_lock(queued, fd, file, time.monotonic() + seconds)
@@ -81,7 +81,7 @@ class _QueuedLock:
 def _wait_for_lock(queued: _QueuedLock, fd: int, file: Path, deadline: float) -> None:
     while True:
         left = deadline - time.monotonic()
-        if queued.wait(max(0.0, min(left, random.uniform(0.5, 1) * POLL_SECONDS))) or _try(fd, file):
+        if queued.wait(max(0.0, min(left, random.uniform(0.5, 1) * POLL_SECONDS))) or _try_lock(fd, file):
             return
         if time.monotonic() > deadline:
             holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
@@ -93,7 +93,7 @@ def _open(file: Path) -> int:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _try(fd: int, file: Path) -> bool:
+def _try_lock(fd: int, file: Path) -> bool:
     with writing(file, "move the bank to a file system that supports locks"):  # there may be none
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -91,7 +91,7 @@ def shown(bank: BankPages, template: str, *words: str, **more: Any) -> Shown:
     return Shown(template, bank.ask(*words), words, more)
 
 
-def tried(bank: BankPages, *argv: str) -> dict[str, Any]:
+def result_or_error(bank: BankPages, *argv: str) -> dict[str, Any]:
     """Run a command with `--json` and return its output, or {error} if it fails."""
     try:
         return bank.ask(*argv)
@@ -196,7 +196,7 @@ def search(bank: BankPages, query: Query) -> Shown:
     found = found or bank.by_words(text, filters)
     more["read"] = bank.ask("explain", "--", text, fails=False)
     if query.get("why"):
-        more["why_not"] = tried(bank, "search", f"--why-not={query['why']}", *given, "--", text)
+        more["why_not"] = result_or_error(bank, "search", f"--why-not={query['why']}", *given, "--", text)
     return Shown("search.html", found, words, more)
 
 
@@ -284,7 +284,7 @@ def page(bank: BankPages, query: Query) -> Shown:
     found = bank.ask(*words)
     listed = {each["id"]: each for each in bank.ask("pages", "list", fails=False).get("pages", [])}
     asked = bool(query.get("plan"))
-    plan = tried(bank, "pages", "refresh", "--dry-run", "--", query["id"]) if asked else {}
+    plan = result_or_error(bank, "pages", "refresh", "--dry-run", "--", query["id"]) if asked else {}
     stale = listed.get(query["id"], {}).get("stale")
     more = {"stale": stale, "asked": asked, "plan": plan, "recipe": plan_hash(_recipe(found))}
     return Shown("page.html", found, words, more)
@@ -343,7 +343,7 @@ def revision(bank: BankPages, query: Query) -> Shown:
     found = shown(bank, "revision.html", "diff", "--", rev)
     logs = (bank.ask(*words, fails=False).get("revisions", []) for words in (NEWEST, ("log", "-n", "500")))
     one: dict[str, Any] = next((row for rows in logs for row in rows if row["revision"].startswith(rev)), {})
-    plan = tried(bank, "undo", "--dry-run", "--", rev) if query.get("undo") else {}
+    plan = result_or_error(bank, "undo", "--dry-run", "--", rev) if query.get("undo") else {}
     return replace(found, more={"one": one, "rev": rev, "plan": plan})
 
 
@@ -358,14 +358,14 @@ def work(bank: BankPages, _query: Query) -> Shown:
 
 def health(bank: BankPages, _query: Query) -> Shown:
     """The output of `doctor`, `verify` and `stats`."""
-    more = {"stats": bank.ask("stats", fails=False), "found": tried(bank, "verify", "--quick")}
+    more = {"stats": bank.ask("stats", fails=False), "found": result_or_error(bank, "verify", "--quick")}
     return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",), more)
 
 
 def probes(bank: BankPages, query: Query) -> Shown:
     """Search probes: queries with the fact that each should find. They are run with `run`."""
     words = ("bench", "probes")
-    return Shown("probes.html", tried(bank, *words) if query.get("run") else {}, words)
+    return Shown("probes.html", result_or_error(bank, *words) if query.get("run") else {}, words)
 
 
 def help_(_bank: BankPages, _query: Query) -> Shown:
@@ -499,7 +499,7 @@ def do_queue(bank: BankPages, form: Query) -> str | Shown:
     if form.get("do") != "retry":
         bank.ask("queue", "drop", "--", form["key"])
         return "/work"
-    done = tried(bank, "queue", "retry", "--", form["key"])
+    done = result_or_error(bank, "queue", "retry", "--", form["key"])
     now = work(bank, {})
     return replace(now, more={**now.more, "done": done})
 
