@@ -14,7 +14,7 @@ sentence with a word of the query: a passage matches by all its sentences, a fac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
@@ -123,6 +123,11 @@ _LEFT_BEFORE = re.compile(
     r"['’\s]\s*(?:\S+\s){0,2}?)\Z"
 )
 """What stands before a value that is left for another: "moved from", "no more"."""
+_DENIED_BEFORE = re.compile(
+    r"(?:[,;(–-]\s*|\s)(?:(?:y|e|et|und|and|en)\s+|(?<=[,;(–-]\s)|(?<=[,;(]))"
+    r"(?:no|not|nicht|pas|non|não|niet)\s+(?:\S+\s)?\Z"
+)
+"""What stands before one that is named as wrong: "14, not 12", "256 y no 212"."""
 _LEFT_BEHIND = re.compile(
     r"\s*(?:→|[-=]>)|\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+"
     r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
@@ -220,14 +225,23 @@ class _ValueSentence:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
         Mondays"."""
         text = self.text.casefold()
-        values = {value.rstrip(".") for some in old.values.values() for value in some}
-        places = (at.span() for one in values if one in text for at in re.finditer(re.escape(one), text))
         return any(
-            not text[start - 1 : start].isalnum()
-            and not text[end : end + 1].isalnum()
-            and (_LEFT_BEFORE.search(text[:start]) or _LEFT_BEHIND.match(text, end))
-            for start, end in places
+            _LEFT_BEFORE.search(text[:start]) or _LEFT_BEHIND.match(text, end)
+            for start, end in self._places_of_values(old)
         )
+
+    def denied_value_of(self, old: _ValueSentence) -> str:
+        """The value of an older sentence that it names as wrong, '' for none: "14, not 12"."""
+        text, places = self.text.casefold(), self._places_of_values(old)
+        return next((text[at:to] for at, to in places if _DENIED_BEFORE.search(text[:at])), "")
+
+    def _places_of_values(self, old: _ValueSentence) -> Iterator[tuple[int, int]]:
+        """Yield where it has the values of an older sentence."""
+        text = self.text.casefold()
+        values = {value.rstrip(".") for some in old.values.values() for value in some}
+        for found in (at for one in values if one in text for at in re.finditer(re.escape(one), text)):
+            if not text[: found.start()][-1:].isalnum() and not text[found.end() :][:1].isalnum():
+                yield found.span()
 
     @cached_property
     def answers(self) -> frozenset[str]:
@@ -318,6 +332,8 @@ class _Comparison:
     def why_not(self, rank: int, n: int) -> str:
         """Why a hit does not replace one that was said earlier by a value, '' if it does."""
         one, old, why = self.near[rank], self.near[n], "it states no value"
+        if any(self._corrects(*pair) for pair in product(self._stated[rank], self._stated[n])):
+            return ""
         if not _answers_too(one, old):
             return "it is about other names, or has no such answer"
         close, passage = _is_close(one, old), old.item.record == SESSION
@@ -335,6 +351,13 @@ class _Comparison:
                 return "" if about else "it is not about what is asked for"
             why = "the passage was found by another sentence"
         return why
+
+    def _corrects(self, new: _ValueSentence, old: _ValueSentence) -> bool:
+        """Whether a sentence gives another value, names that of an older one as wrong, and shares a word, or
+        two if it is a small number: "the hall opens at 9, not 12" says nothing of 12 chairs in the hall."""
+        other = any(new.values[kind] - old.values[kind] for kind in new.values.keys() & old.values.keys())
+        denied = new.denied_value_of(old) if other else ""
+        return bool(denied) and self._count_distinctive(new, old) >= (1 if len(denied) > 2 else 2)
 
     def are_related(self, rank: int, n: int) -> bool:
         """Whether two hits share a word, or the one states a move."""
