@@ -19,6 +19,7 @@ from ua_memory.index.terms import (
     guess_languages,
     is_english,
     read_query,
+    specific_words,
     stop_words,
 )
 from ua_memory.index.words import WordIndex
@@ -339,3 +340,12 @@ def test_a_latin_name_is_found_among_japanese(
     with Memory(bank.again()) as memory:
         answer = memory.search(query)
     assert answer.answered == bool(line) and (not line or answer.hits[0].item.text == line)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["hola!", "buenos días", "hola, qué tal?", "Bom dia, tudo bem?", "hello", "Guten Morgen", "mil gracias"],
+)
+def test_a_greeting_asks_for_nothing(prompt: str) -> None:
+    assert not specific_words(prompt)
+    assert "morgen" in specific_words(f"{prompt} was ist morgen")

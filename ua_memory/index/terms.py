@@ -98,9 +98,17 @@ weiter ja jo nein klar danke bitte mach mache machen weitermachen los nächste n
 einverstanden bien parfait oui non vas allez merci accord vale sí si sigue hazlo adelante bueno gracias
 claro sim pode faz isso obrigado obrigada certo beleza va bene fai grazie avanti graag prima doe maar verder
 bedankt
+hello hi hey hallo moin bonjour bonsoir salut ça hola buenas olá ola oi ciao buongiorno buonasera salve hoi
+tal así dale listo genial mil muchas tudo bem tutto
 """.split()  # noqa: SIM905
 )
-"""Words of prompts that only approve or tell an agent to go on."""
+"""Words of prompts that only greet, approve or tell an agent to go on."""
+
+_GOOD_DAY = late(
+    r"\b(?:good|guten|buen[oa]s|bo[am]|goede)\s?"
+    r"(?:morning|afternoon|evening|night|morgen|tag|abend|d[ií]as?|tardes?|noches|noite|middag|avond)\b",
+    re.IGNORECASE,
+)
 
 _SPECIAL = (
     _HUMP, re.compile(r"[_\0]"), re.compile(r"[/.\-@:\\](?<=\w.)[/.\-@:\\]*\w"),
@@ -277,8 +285,8 @@ def read_query(query: str) -> Query:
 
 
 def specific_words(prompt: str) -> set[str]:
-    """The words of a prompt that say what it is about; none if it only approves or says to go on."""
-    own = words(_without_clitics(prompt))
+    """The words of a prompt that say what it is about; none if it only greets, approves or says to go on."""
+    own = words(_GOOD_DAY.sub(" ", _without_clitics(prompt)))
     return {*own} - stop_words(own) - _SMALL_TALK
 
 
