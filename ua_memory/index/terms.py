@@ -385,14 +385,16 @@ def corrections(
 ) -> dict[str, str]:
     """{term that no item has: its correction, '' for a stop word}, without terms that have none. The first
     `CORRECTED` terms are corrected, but not identifiers with digits, names of days and months or foreign stop
-    words; `frequencies` returns the number of items by term. If the languages `spoken` are not English, whose
-    words the model knows, only slips (`_is_slip`) are corrected: `contrato` is not `contato` misspelt."""
+    words, nor to these (`pera` is no `pero`); `frequencies` returns the number of items by term. If the
+    languages `spoken` are not English, whose words the model knows, only slips (`_is_slip`) are corrected:
+    `contrato` is not `contato` misspelt."""
     found: dict[str, str] = {}
     foreign = bool(spoken) and "english" not in spoken
     for term in [term for term in unknown if is_correctable(term) and not _digits(term)][:CORRECTED]:
         if _is_foreign(term):
             continue
         nearest = [word for word in nearest_spellings(db, term) if not foreign or _is_slip(term, word)]
+        nearest = [word for word in nearest if word in STOP_WORDS or word not in all_stop_words()]
         counts = frequencies(nearest)
         # Transpositions are likelier than substitutions, the same first letter is likelier than another.
         ranked = [(sorted(word) != sorted(term), word[0] != term[0], -counts[word], word) for word in nearest]
