@@ -28,7 +28,7 @@ from ua_memory.recall.search import (
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
-from ua_memory.text.questions import asks_for_tasks, is_chore, two_questions
+from ua_memory.text.questions import asks_for_tasks, has_phone_number, is_chore, two_questions
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -346,6 +346,17 @@ def test_open_and_finished_tasks_are_found(tmp_path: Path, query: str, expected:
         assert not any(hit.score < 0.8 for hit in search(index, "open tasks", min_score=0.8).hits)
 
 
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("que me falta por hacer de olmedo", "de olmedo"), ("¿Qué nos queda por hacer?", "¿"),
+        ("qué tengo pendiente en la obra", "en la obra"), ("o que me falta fazer", ""),
+    ],
+)  # fmt: skip
+def test_tasks_are_asked_for_without_accents_too(query: str, rest: str) -> None:
+    assert asks_for_tasks(query) == ("todo", rest)
+
+
 def test_open_tasks_below_finished_ones_and_in_core_memory_are_found(tmp_path: Path) -> None:
     kitchen = "# Kitchen\n\n- [x] paint the wall\n  - [ ] buy grout\n* [ ] call the tiler\n"
     core = "# Core\n\n## Tasks\n\n- [ ] call the bank\n- [x] move house\n"
@@ -416,6 +427,32 @@ def test_a_hit_stands_once_whoever_it_is_about(tmp_path: Path) -> None:
     files = {f"memory/{day}.md": log(text) for day, text in days.items()}
     with indexed(tmp_path, files) as index:
         assert texts(index, "What is the dentist's phone number?") == [*days.values()][::-1]
+
+
+def test_a_telephone_number_is_found_whatever_stands_before_it(tmp_path: Path) -> None:
+    """`Tel:` below the name of a note, and a number alone; others have the word, or another's number."""
+    notes = {"memory/rosa.md": "# Rosa Olmedo\n\n- Tel: 655 41 20 98\n- Prefiere que la llame por la tarde\n"}
+    notes["memory/obra.md"] = "# Obra\n\n- Jefe de obra: Toni Alapont, 622 908 114\n- Rosa acepta 2.340 €\n"
+    notes["memory/2026-11-20.md"] = log(
+        "el topógrafo es Rui, el teléfono es 912 340 781", "told him on the phone"
+    )
+    with indexed(tmp_path, notes) as index:
+        for query in ("telefono de rosa", "el móvil de Rosa", "Rosa's phone number"):
+            answer = search(index, query)
+            assert answer.answered and answer.hits[0].item.text == "Tel: 655 41 20 98"
+        assert texts(index, "Toni's phone number")[0] == "Jefe de obra: Toni Alapont, 622 908 114"
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("+34 655412098", True), ("(555) 123-4567", True), ("06.12.34.56.78", True), ("0341/123456-7", True),
+        ("2026-11-27", False), ("27/11/2026", False), ("2.150.000 €", False), ("2026/034", False),
+        ("10:00 a 12:00", False), ("port 5433", False),
+    ],
+)  # fmt: skip
+def test_which_digits_are_a_telephone_number(text: str, has: bool) -> None:
+    assert has_phone_number(f"es {text}, creo") is has
 
 
 QUOTED = (

@@ -13,6 +13,7 @@ from ua_memory.index import items as index_items
 from ua_memory.index.items import IndexItem
 from ua_memory.index.terms import is_english, is_unspaced
 from ua_memory.recall.arms import DateRange, MatchPart, ParsedQuery, Part, QueryWord, Ranked
+from ua_memory.text import questions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -344,17 +345,24 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, 
         others = _aliases(asked, word)
         if others:
             own[w] = np.maximum(own[w], [STEM_MATCH * index_items.mentions(item, others) for item in items])
+    if asking := questions.phone_words([_typed(asked, word) for word in matches.words]):
+        have_one = np.array([questions.has_phone_number(item.text) for item in items], dtype=np.float32)
+        own[asking] = np.maximum(own[asking], STEM_MATCH * have_one)
     for n, item in enumerate(items):
         for w, word in enumerate(matches.words) if item.key in stems.heading else ():
             own[w, n] = max(own[w, n], HEADING_MATCH * _stem_share(word, stems.heading[item.key]))
     return own
 
 
+def _typed(asked: ParsedQuery, word: QueryWord) -> str:
+    return asked.text[word.start : word.end]
+
+
 def _aliases(asked: ParsedQuery, word: QueryWord) -> frozenset[str]:
     """The other names of the settled name that a word is part of."""
     if not asked.named.aliases:
         return frozenset()
-    text = index_items.folded(asked.text[word.start : word.end])
+    text = index_items.folded(_typed(asked, word))
     return frozenset(
         other for name, others in asked.named.aliases.items() if text in name.split() for other in others
     )

@@ -53,6 +53,35 @@ def is_chore(prompt: str) -> bool:
     return _CHORE.search(prompt) is not None
 
 
+# -- telephone numbers -------------------------------------------------------------------------------------
+
+
+_PHONE = late(
+    r"(?:tel|tlf|tfno|telf|fono|phone|mobile|cell|handy|rufnummer|m[oó]vil|celular|telem[oó]vel|cellulare|portable"
+    r"|t[eé]l[eéè](?:f|ph)[oó]n\w*)(?:number|nummer)?",
+    re.IGNORECASE,
+)
+_NUMBER = late(r"numbers?|nummer|n[uú]mero|numéro", re.IGNORECASE)
+_PHONE_NUMBER = late(
+    r"(?<![\w.,:/-])(?!\d{4}-\d\d-\d\d|\d\d?[-/]\d\d?[-/]\d{4})(?:\+|\(?0|(?=[1-9]))"
+    r"(?:(?=(?:\W?\d){8})[\d()]+(?:[ /-]{1,2}[\d()]+){0,6}|\d{3}-\d{4}|\d?(?:\.?\d\d){4})(?![\w.,]?\d)"
+)
+
+
+def phone_words(words: list[str]) -> list[int]:
+    """The places of a query's words that ask for a telephone number: `phone number`, `Handynummer`."""
+    asking = any(map(_PHONE.fullmatch, words))
+    return (
+        [n for n, word in enumerate(words) if _PHONE.fullmatch(word) or _NUMBER.fullmatch(word)]
+        if asking
+        else []
+    )
+
+
+def has_phone_number(text: str) -> bool:
+    return _PHONE_NUMBER.search(text) is not None
+
+
 # -- two questions -----------------------------------------------------------------------------------------
 
 
@@ -112,8 +141,9 @@ _OPEN_TASKS = late(
     rf"{_IT_ENDS}|what (?:do (?:i|we) (?:still )?(?:have|need) to|must (?:i|we) (?:still )?) ?do{_IT_ENDS}"
     r"|was ist (?:noch offen|(?:noch )?zu (?:tun|erledigen))|wat is (?:er )?nog (?:open|te doen)"
     r"|was (?:muss ich|müssen wir) noch (?:tun|machen|erledigen)"
-    r"|(?:qu['’]est-ce qui |ce qui |que )?reste(?:-t-il)? à faire|qué (?:queda|falta) (?:por|para) hacer"
-    r"|o que falta fazer|cosa resta da fare|cose da fare|wat moe(?:t ik|ten we) nog doen)\b"
+    r"|(?:qu['’]est-ce qui |ce qui |que )?reste(?:-t-il)? à faire"
+    r"|qu[eé] (?:(?:me|nos) )?(?:queda|falta) (?:por|para) hacer|qu[eé] (?:tengo|tenemos|hay) pendiente"
+    r"|o que (?:(?:me|nos) )?falta fazer|cosa resta da fare|cose da fare|wat moe(?:t ik|ten we) nog doen)\b"
     r"|^\W*(?:(?:my|our|the|all)\s+)*(?:to-?dos?(?: list| items)?|(?:to-?do|aufgaben)-?liste|takenlijst)\b"
     rf"{_IT_ENDS}",
     re.IGNORECASE,
