@@ -250,6 +250,15 @@ def test_lines_that_are_no_record(there: Bank) -> None:
     assert there.text("memory/notes.md") == "# Notes\n\nSecond line.\n"
 
 
+def test_the_line_that_a_hook_gave_to_a_session_goes_with_it(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    given = there.store.bank.local / "recalled-8f2c"
+    given.parent.mkdir(parents=True, exist_ok=True)
+    given.write_text(f"- 2026-11-22: {SAID} [memory/2026-11-22.md#L5]\n- 2026-11-22: Tea is green")
+    assert forget(there, f"^{fact.id}").proof.is_clean
+    assert given.read_text() == "- 2026-11-22: Tea is green"
+
+
 # -- a person's own ------------------------------------------------------------------------------------------
 
 

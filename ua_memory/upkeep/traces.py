@@ -345,7 +345,8 @@ def remove_texts(store: Store, needles: Sequence[Needle], ids: Collection[str], 
         done.pending.append("core memory")
     said = SessionFiles(store)
     done.turns += said.forget(lambda turn: any(needle.is_in(turn.text) for needle in needles))
-    for file in sorted(store.bank.local.glob("*.log*")):
+    local = store.bank.local  # logs, and the lines that hooks have given to sessions
+    for file in sorted([*local.glob("*.log*"), *local.glob("recalled-*")]):
         data = file.read_bytes()
         lines = data.split(b"\n")
         kept = [line for line in lines if not any(needle.is_in(line) for needle in needles)]
