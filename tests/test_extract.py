@@ -61,6 +61,11 @@ def texts(found: list[Candidate]) -> list[str]:
         "parsers, printers and the lexer -> core",
         "We still need to handle the rounding of cents, but not today.",
         "We still need to write the docs for the webhook.",
+        "and the coverage gate is gone, ci only reports it now.",
+        "squash merging is off since yesterday, auditors want the full history.",
+        "the kafka cluster gets replaced by redpanda in december.",
+        "lib/pq out, pgx v5 in, with CopyFrom.",
+        "bi-export turned out to be lena btw, analytics",
         "PayPayに決めました。",
         "タブよりスペースが好きです。",
         "妻の名前は由美子です。",
@@ -123,6 +128,8 @@ def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str
         '{"type":"message","text":"we decided to always use this because it must be"}',
         "2026-11-20 09:31:07 ERROR pool timeout after 30s (active=20 idle=0) there it is again.",
         "TypeError: we always need this because it must be\n    at read (app.ts:12:3)",
+        "E   AssertionError: assert 10.00 == Decimal('10.01')\ntests/test_fees.py:203: AssertionError",
+        "the button is gone, fix that",
     ],
 )
 def test_errands_questions_thanks_and_pasted_output_are_not(said: str) -> None:
@@ -1568,6 +1575,7 @@ def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
         ("Ok.", "OpenTofu 1.10 has `use_lockfile`.", "dann nehmen wir gleich 1.10", 1),
         ("Fine.", "The mock closes after 100 requests.", "It is important that Alice reviews it.", None),
         ("Fine.", "The mock closes after 100 requests.", "it's 12 degrees in Kiel", None),
+        ("Fine.", "The mock closes after 100 requests.", "coverage gate is 85%, dont lower it ever", None),
     ],
 )
 def test_what_leans_on_the_turn_before_comes_with_it(

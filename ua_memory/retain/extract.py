@@ -179,7 +179,7 @@ _NOT_PROSE = late(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]
 _DUMP_STARTS = (
     r"[{}\[\]()]+[,;]?\s*$",  # nothing but brackets
     r"[{\[]\s*[\"'{\[]|\"?[\w-]+\"?:\s\S.*,\s*$",  # JSON
-    r"at\s+\S+\s*\(|File \"|Traceback |(?:\w+)?Error\b:?\s",  # a traceback
+    r"at\s+\S+\s*\(|File \"|Traceback |(?:E\s+)?(?:\w+)?Error\b:?\s|E {3}",  # a traceback; pytest's lines
     r"[\w./-]+:\d+(?::\d+)?:?(?:\s|$)",  # a compiler's place: main.c:12:5
     r"diff --git|@@ |[+-]{3} [ab]/",
     r"[\w.$]+\s*=\s*\S.*[;{(]\s*$",  # an assignment
@@ -412,10 +412,10 @@ class Score:
 NO_SCORE = Score(0.0, ())
 CONFIRMED = 3.0
 """Log-odds that an agent's sentence gains if the person confirms it."""
-LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM = 2.3, -3.0, -3.0, 2.0
+LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM, ENDS = 2.3, -3.0, -3.0, 2.0, 1.5
 """Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones;
-of one that asks for something to be done now; of one that only weighs whether to do something; and of one
-right after "that's wrong"."""
+of one that asks for something to be done now; of one that only weighs whether to do something; of one right
+after "that's wrong"; and of one that ends or replaces what held, or else what held is all that is kept."""
 INTRODUCTION, SETTLED = Score(0.9, ("about a person",)), Score(0.8, ("decision",))
 TOLD = Score(0.8, ("detail",))
 RULE_SCORE = Score(1.0, ("standing rule",))
@@ -447,6 +447,7 @@ def score(sentence: Sentence, context: Context) -> Score:
         more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
         weighs = "undecided" in found and not re.search(r"\d", sentence.text)
         more += UNDECIDED * weighs + CORRECTS_CLAIM * (context.denies and sentence.index == 1)
+        more += ENDS * has_phrase("ends what held", sentence.text)
     value = 1 / (1 + exp(-sum(found.values()) - more))
     carrying = (name for name, cue in worth_cues().items() if cue.group == WORTH_KEEPING)
     heaviest = sorted(((found[name], name) for name in carrying if found.get(name, 0) > 0), reverse=True)
