@@ -56,6 +56,7 @@ _NEGATION_OR_POLITE = re.compile(rf"{_NEGATION.pattern}|もう|ます", re.IGNOR
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
 """Capitalised words that do not begin a sentence."""
 _REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
+_REASON_CLAUSE = re.compile(rf"{_REASON.pattern}[^,;:.]*")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
@@ -219,7 +220,8 @@ class _ValueSentence:
 
     @cached_property
     def says_change(self) -> bool:
-        return CHANGED_FOLDED.search(self.text.casefold()) is not None
+        """Whether it states a change, outside of its reason: "slow because 57 dropped the index"."""
+        return CHANGED_FOLDED.search(_REASON_CLAUSE.sub(" ", self.text.casefold())) is not None
 
     def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
@@ -304,7 +306,7 @@ class _Comparison:
             if one.item.day and not one.item.retired
             and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
         ]  # fmt: skip
-        self._asked, self._counted = _stems(query), dict[str, int]()
+        self.asked, self._counted = _stems(query), dict[str, int]()
         self._texts = [f" {one.item.text.casefold()}" for one in self.near]
         self._stated = [
             _value_sentences(one.item.text, plain=False)
@@ -327,7 +329,7 @@ class _Comparison:
         for one, language, moves in self._moved:
             found += [one] if _ends_by_moving(moves, language, one, old, text) else []
         ended = ((one, move) for one, _, moves in self._ended for move in moves)
-        return found + [one for one, move in ended if _ends_by_leaving(move, one.item, old.item, self._asked)]
+        return found + [one for one, move in ended if _ends_by_leaving(move, one.item, old.item, self.asked)]
 
     def why_not(self, rank: int, n: int) -> str:
         """Why a hit does not replace one that was said earlier by a value, '' if it does."""
@@ -340,14 +342,14 @@ class _Comparison:
         if not close and n >= REPLACED_PASSAGES:
             return "it matches the query much worse"
         for new, said in product(self._stated[rank], self._stated[n]):
-            worse = not (close or (passage and self._asked & said.words))
+            worse = not (close or (passage and self.asked & said.words))
             why = self._why_no_newer(new, said, ranks_first=rank < n, matches_worse=worse)
             if why:
                 continue
             near = not passage or one.score >= _MIN_RATIO_TO_PASSAGE * old.score
-            if near or _is_found_by(said, old.item, self._asked):
+            if near or _is_found_by(said, old.item, self.asked):
                 parts = [part for each in self._stated[n] for part in each.parts]
-                about = _is_about(one.item, old.item, parts, self._asked)
+                about = _is_about(one.item, old.item, parts, self.asked)
                 return "" if about else "it is not about what is asked for"
             why = "the passage was found by another sentence"
         return why
@@ -379,9 +381,9 @@ class _Comparison:
         kinds -= set() if changed else {"day"}
         if not any(new.values[kind] - old.values[kind] for kind in kinds):
             may = new.values == old.values and (changed or new.denies != old.denies)
-            other = may and (_contradicts(new, old) or _renames(new, old, self._asked))
+            other = may and (_contradicts(new, old) or _renames(new, old, self.asked))
             return "" if other else "it states no other value, and neither the contrary nor another name"
-        wanted, both = self._asked & old.words, new.words & old.words
+        wanted, both = self.asked & old.words, new.words & old.words
         if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
             return "its value is of something else"
         shared = self._count_distinctive(new, old)
@@ -401,7 +403,7 @@ class _Comparison:
     def _count_distinctive(self, new: _ValueSentence, old: _ValueSentence) -> int:
         """The number of common words that few texts have, or that are counted in both sentences."""
         both = new.words & old.words
-        enough = len(both) > 1 or (self._asked and self._asked <= both)
+        enough = len(both) > 1 or (self.asked and self.asked <= both)
         counted = new.counted & old.counted if enough else frozenset[str]()
         return sum(stem in counted or self._is_rare(stem) for stem in both)
 
@@ -508,7 +510,9 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
         if newer := compared.newer(n):
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _move_before(ordered, best, old)
-            known = replaced.get(best.item.key)
+            known, asked = replaced.get(best.item.key), compared.asked
+            if asked and not _has_any(old.item, asked) and not _is_close(old, best):
+                continue  # what it replaces there is not what is asked for
             # The first line of several is not what was replaced.
             one_line = old.item.record != SESSION and "\n" not in old.item.text
             if one_line and (known is None or _later(old.item, known)):
