@@ -161,7 +161,7 @@ def test_an_announcement_is_left_out(text: str) -> None:
         ("nice. danke, bis morgen", ""), ("Thanks a lot for today, see you tomorrow!", ""),
         ("We still need the certificate, see you!", "We still need the certificate, see you!"),
         ("Bis morgen fehlt noch das Zertifikat von DHL.", "Bis morgen fehlt noch das Zertifikat von DHL."),
-        ("Merci, à demain !", ""),
+        ("Merci, à demain !", ""), ("perfect. shorter next time tho, i like 3 bullets max", ""),
     ],
 )  # fmt: skip
 def test_what_was_left_to_do_is_a_whole_sentence(text: str, left: str) -> None:

@@ -241,4 +241,6 @@ def _timeline(days: Sequence[str]) -> Mapping[str, int]:
 
 def _did_you_mean(name: str, among: Sequence[EntitySummary]) -> str:
     similar = [one.name for one in among if entities.likeness(one.name, name)][:3]
-    return f"did you mean {' or '.join(similar)}?" if similar else "ua-memory entities list"
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
+    return f"ua-memory search {name!r}, where it is written small; ua-memory entities list"

@@ -312,8 +312,8 @@ _OFFER = late(
     re.IGNORECASE,
 )
 _UNFINISHED = late(
-    r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow"
-    r"|later today"
+    r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|tomorrow"
+    r"|next time (?:we|i)|later today"
     r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on"
     r"|next))\b"
     r"|\b(?:morgen|noch offen|muss noch|steht noch aus|warten? auf|demain|reste à|encore à|en attente"
