@@ -151,6 +151,7 @@ def _named() -> tuple[tuple[str, str, Callable[[Random], str]], ...]:
         ("login", "login admin / %s", wordy), ("password", "echo '%s' | docker login -u bob --password-stdin", wordy), ("password", "user=bob pwd=%s now", wordy),
         ("deepgram-key", "deepgram key %s", lambda r: _draw(r, HEX, 40)), ("password", "pass phrase for the key is %s", word), ("password", "ENV REDIS_PASSWORD %s", wordy),
         ("algolia-key", 'ALGOLIA_ADMIN_KEY="%s"', hexa), ("password", 'password="%s x more77"', wordy), ("secret", "otpauth://totp/x:bob?secret=%s&issuer=x", lambda r: _draw(r, UPPER + "234567", 32)),
+        ("password", "a new db password for staging, ingest_rw / %s", lambda r: f"Tz8{_draw(r, ALNUM, 9)}"),
         ("login", "admin:%s@10.0.0.5", word), ("api-key", "the key I use for OpenWeather is %s", hexa), ("aws-signature", "https://b.s3.amazonaws.com/k?X-Amz-Signature=%s", lambda r: _draw(r, HEX, 64)),
     )
     # fmt: on
