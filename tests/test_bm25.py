@@ -13,7 +13,7 @@ from ua_memory.index import words as matching
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.items import items_of
-from ua_memory.index.terms import Query, read_query
+from ua_memory.index.terms import Query, split_query
 from ua_memory.index.words import CONTEXT_WEIGHT
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.markdown import document as markdown
@@ -74,7 +74,7 @@ def test_scores_and_order_are_those_of_an_independent_bm25(bank: tuple[Words, li
     rng = random.Random(11)
     for _ in range(12):
         query = rng.sample(VOCABULARY, rng.randint(1, 5))
-        same(words, read_query(" ".join(query)), bm25(items, query), 60)
+        same(words, split_query(" ".join(query)), bm25(items, query), 60)
 
 
 def test_common_words_only_add_to_what_rarer_ones_find(
@@ -92,7 +92,7 @@ def test_common_words_only_add_to_what_rarer_ones_find(
         rare = {term for term, before in zip(order, sums, strict=False) if before < 200}
         has = {i.key for i in items if rare & {*i.text.split(), *i.context.split()}}
         every = bm25(items, query)
-        same(words, read_query(" ".join(query)), [pair for pair in every if pair[1] in has], 60)
+        same(words, split_query(" ".join(query)), [pair for pair in every if pair[1] in has], 60)
         cut += len(has) < len(every)
     assert cut >= 6
 
@@ -101,7 +101,7 @@ def test_no_cut_where_it_would_find_too_few(
     bank: tuple[Words, list[Item]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words, items = bank
-    asked = read_query("korrom gorbok zabzit mittak")
+    asked = split_query("korrom gorbok zabzit mittak")
     known = words.vocabulary.frequencies(asked.terms)
     few = sum(sorted(known.values())[:1])
     monkeypatch.setattr(matching, "RARE_ROWS_CEILING", 1)

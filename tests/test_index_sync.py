@@ -20,7 +20,7 @@ from ua_memory.index import sync as reading
 from ua_memory.index import words as current
 from ua_memory.index.generations import Generations
 from ua_memory.index.sync import READY, Index
-from ua_memory.index.terms import read_query
+from ua_memory.index.terms import split_query
 from ua_memory.index.vectors import LocalVectors, VectorLock, VectorsUnavailable
 from ua_memory.index.vectors import VectorMark as Mark
 from ua_memory.markdown import document
@@ -150,7 +150,7 @@ def test_secrets_of_a_person_reach_neither_words_nor_vectors(tmp_path: Path) -> 
     store = a_bank(tmp_path, {DAY: log(f"the token is {secret} for CI")})
     with an_index(store) as index:
         index.refresh()
-        assert index.words.search(read_query(secret), 5) == []
+        assert index.words.search(split_query(secret), 5) == []
         assert "[redacted" in texts(index)[0]
     for file in [*store.bank.index.rglob("*"), *store.bank.cache.rglob("*")]:
         assert not file.is_file() or secret.encode() not in file.read_bytes()
@@ -163,7 +163,7 @@ def order(index: Index) -> list[tuple[str, int]]:
     vector = index.embeds.texts(["Bob and Alice"])[0]
     return [
         *index.nearest([vector], 50)[0],
-        *((h.key, h.score) for h in index.words.search(read_query("bob"), 50)),
+        *((h.key, h.score) for h in index.words.search(split_query("bob"), 50)),
     ]
 
 

@@ -18,8 +18,8 @@ from ua_memory.index.terms import (
     fts_text,
     guess_languages,
     is_english,
-    read_query,
     specific_words,
+    split_query,
     stop_words,
 )
 from ua_memory.index.words import WordIndex
@@ -313,7 +313,7 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
     ],
 )
 def test_small_words_of_a_query_are_those_of_its_language(query: str, terms: tuple[str, ...]) -> None:
-    assert read_query(query).terms == terms
+    assert split_query(query).terms == terms
 
 
 JAPANESE = (

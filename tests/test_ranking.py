@@ -73,7 +73,7 @@ def test_runs_are_bounded_and_end_where_the_talk_does() -> None:
     [("Why?", True), ("Why? [x]", True), ("Why? I do not know at all, no.", False), ("No.", False)],
 )
 def test_what_asks(text: str, asks: bool) -> None:
-    assert talk.is_question(text) is asks
+    assert talk.ends_with_question(text) is asks
 
 
 def test_a_changed_turn_is_embedded_with_its_run_and_costs_no_more(tmp_path: Path, model: Embedder) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.terms import edit_distance, nearest_spellings, read_query
+from ua_memory.index.terms import edit_distance, nearest_spellings, split_query
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.recall.arms import ParsedQuery as Asked
 from ua_memory.recall.arms import parse_query
@@ -96,7 +96,7 @@ def test_a_word_of_another_language_is_no_typo(query: str, meant: dict[str, str]
 def test_what_is_not_guessed_at(words: Words, query: str) -> None:
     asked = parse_query(words, query)
     assert asked.corrections == {} or asked.query.phrases
-    assert asked.query.terms == read_query(query).terms or asked.query.phrases
+    assert asked.query.terms == split_query(query).terms or asked.query.phrases
 
 
 def test_a_quoted_misspelling_finds_nothing(words: Words) -> None:

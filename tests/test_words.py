@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import items_of
-from ua_memory.index.terms import fts_text, read_query
+from ua_memory.index.terms import fts_text, split_query
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.markdown import document as markdown
 
@@ -32,7 +32,7 @@ def made(*facts: str, path: str = "memory/2026-11-21.md", words: Words | None = 
 
 
 def found(words: Words, query: str, where: Filters | None = None) -> list[str]:
-    hits = words.search(read_query(query), 50, where)
+    hits = words.search(split_query(query), 50, where)
     return [item.text for item in words.get([hit.key for hit in hits])]
 
 
@@ -62,14 +62,14 @@ def test_bm25_orders_as_an_independent_one() -> None:
     for _ in range(40):
         query = rng.sample(vocabulary, 3)
         expected = sorted(((-s, n) for n, s in enumerate(bm25(texts, query)) if s > 0))[:20]
-        hits = words.search(read_query(" ".join(query)), 20)
+        hits = words.search(split_query(" ".join(query)), 20)
         assert [round(hit.score, 6) for hit in hits] == [round(-s, 6) for s, _ in expected]
         assert {item.text for item in words.get([hit.key for hit in hits])} <= set(texts)
 
 
 def test_what_english_hangs_onto_a_word_finds_nothing() -> None:
     words = made("Alice's dentist was fine", "Rob's bill came, he didn't pay")
-    assert read_query("Bob's and Bob’s invoice isn't").terms == ("bob", "invoice", "isn")
+    assert split_query("Bob's and Bob’s invoice isn't").terms == ("bob", "invoice", "isn")
     assert found(words, "Bob's invoice") == [] and found(words, '"Alice\'s dentist"') == [
         "Alice's dentist was fine"
     ]
@@ -207,7 +207,7 @@ HOSTILE = [
 @pytest.mark.parametrize("query", HOSTILE)
 def test_hostile_queries_are_only_words(query: str) -> None:
     words = made("alice and bob", "drop the table")
-    words.search(read_query(query), 5)
+    words.search(split_query(query), 5)
     assert words.count() == 2
 
 
@@ -217,7 +217,7 @@ def test_any_text_is_indexed_and_asked(text: str) -> None:
     try:
         with words.writing():
             words.db.execute("INSERT INTO words VALUES (?, '')", (fts_text(text),))
-        words.search(read_query(text), 5)
+        words.search(split_query(text), 5)
         words.vocabulary.stems(fts_text(text).split())
     finally:
         words.close()
@@ -226,14 +226,14 @@ def test_any_text_is_indexed_and_asked(text: str) -> None:
 def test_equal_scores_come_by_path_and_line() -> None:
     words = made("same words", path="memory/2026-11-22.md")
     made(*(f"same words ^{letter * 10}" for letter in "abcd"), path="memory/2026-11-21.md", words=words)
-    hits = words.get([hit.key for hit in words.search(read_query("same words"), 3)])
+    hits = words.get([hit.key for hit in words.search(split_query("same words"), 3)])
     assert [(item.path[-5:], item.line) for item in hits] == [("21.md", 1), ("21.md", 2), ("21.md", 3)]
 
 
 def test_a_tie_longer_than_the_fetch_is_cut_by_place() -> None:
     words = made("same words", path="memory/2026-11-22.md")
     made(*["same words"] * 150, path="memory/2026-11-21.md", words=words)
-    hits = words.get([hit.key for hit in words.search(read_query("same"), 10)])
+    hits = words.get([hit.key for hit in words.search(split_query("same"), 10)])
     assert [item.line for item in hits] == list(range(1, 11))
 
 

@@ -91,7 +91,7 @@ def with_heading(heading: str, text: str) -> str:
     return f"{last}\n{text}" if last and not last[0].isdigit() else text
 
 
-def is_question(text: str) -> bool:
+def ends_with_question(text: str) -> bool:
     """Whether a text ends with a question, ignoring a bracketed note at its end."""
     if "?" not in text:  # most texts; `_NOTE` is slow
         return False

@@ -265,7 +265,7 @@ def all_words_query(query: str) -> Query:
     return Query((), tuple(required))
 
 
-def read_query(query: str) -> Query:
+def split_query(query: str) -> Query:
     """Parse a query. Never raises; an empty result means that there are no words to search for."""
     query = clean(query)
     phrases: list[tuple[str, ...]] = []

@@ -21,7 +21,7 @@ from ua_memory.index.terms import (
     all_stop_words,
     clean,
     compound_terms,
-    read_query,
+    split_query,
     stop_words,
 )
 from ua_memory.index.terms import words as words_of
@@ -330,7 +330,7 @@ def parse_query(
     question. `pieces` are the spans of the model's tokens: a word that is a single token is not corrected.
     With `typed` the last word may be incomplete."""
     text = clean(text)
-    query = read_query(text)
+    query = split_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # Quotes are no operator around a title in a question: "Did you read “The Four Seasons”?"
         query = Query(query.terms, (), query.repeats, spoken=query.spoken)
@@ -455,7 +455,7 @@ def explain(
     rest = query
     for start, end in time.at:  # a date is no name
         rest = rest[:start] + "\0" * (end - start) + rest[end:]
-    parsed = read_query(query)
+    parsed = split_query(query)
     phrases = tuple(" ".join(each) for each in parsed.phrases)
     forms = words.vocabulary.forms(parsed.terms, parsed.spoken) if words else {}
     meant = spelling_corrections(words, parsed, forms.keys()) if words else {}

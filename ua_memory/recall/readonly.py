@@ -14,7 +14,7 @@ from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES, blake2b, json_string
 from ua_memory.errors import Usage
 from ua_memory.index import terms as index_terms
-from ua_memory.index.terms import Query, identifiers, is_about_another, read_query, specific_words
+from ua_memory.index.terms import Query, identifiers, is_about_another, specific_words, split_query
 from ua_memory.text import noise, wording
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.questions import is_question, is_request
@@ -246,7 +246,7 @@ class ReadOnlySearch:
 
     def _parse(self, query: str, correct: bool) -> Query:
         """Parse a query with its inflected forms; with `correct` misspelt words are corrected."""
-        asked = read_query(query)
+        asked = split_query(query)
         searched = asked.terms[: 4 * TERM_LIMIT]
         forms = index_terms.forms(self._db, self._counts, self._stem, searched, asked.spoken)
         unknown = [t for t in searched if correct and t not in forms and not self._count(f'"{t}"')]

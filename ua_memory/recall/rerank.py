@@ -384,7 +384,7 @@ def _with_neighbours(words: Sequence[QueryWord], items: Sequence[IndexItem], own
     section = np.array([sections.setdefault((i.path, i.heading, i.session), len(sections)) for i in items])
     seq = np.array([item.seq for item in items])
     is_turn = np.array([bool(item.speaker) for item in items])
-    is_question = np.array([index_items.is_question(item.text) for item in items])
+    is_question = np.array([index_items.ends_with_question(item.text) for item in items])
     not_name = np.array([not word.named for word in words])
     # A session's passage has its own surroundings.
     nearby = NEIGHBOUR * np.array([item.record != index_items.SESSION for item in items])

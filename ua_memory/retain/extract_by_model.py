@@ -1,4 +1,7 @@
-"""Extraction by a model: a text in chunks, the facts of each, and checks of these against the text."""
+"""Extraction by a model: the facts of a text, chunk by chunk, and checks of these against it.
+
+Extraction without a model shares the chunks, and how the days are read that a sentence is about.
+"""
 
 from __future__ import annotations
 

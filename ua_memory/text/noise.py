@@ -227,7 +227,7 @@ _SYSTEM_LINE = late(r"System: \[[^\]\n]*\d{4}-\d\d-\d\d[^\]\n]*\][^\n]*\n*")
 
 def typed_text(text: str) -> str:
     """What a person typed of a text in the user's role; "" if a machine wrote all of it."""
-    text = clean(text)
+    text = stripped(text)
     if text.startswith(_MACHINE_TEXTS) or is_summary(text):
         return ""
     text = _remove_blocks(text, _OPENING_TAG)
@@ -240,13 +240,13 @@ def typed_text(text: str) -> str:
 
 def assistant_text(text: str) -> str:
     """An assistant's text without recalled memory; "" for an empty reply."""
-    text = clean(text)
+    text = stripped(text)
     return "" if text in _EMPTY_REPLIES else _remove_blocks(text, _OPENING_TAG, MEMORY_TAGS).strip()
 
 
 def without_envelope(text: str) -> str:
     """A channel's message to Clawdbot or OpenClaw as its sender wrote it."""
-    text = clean(text)
+    text = stripped(text)
     for pattern in (_METADATA, _SYSTEM_LINE):
         while found := pattern.match(text):
             text = text[found.end() :]
@@ -267,7 +267,7 @@ def is_summary(text: str) -> bool:
     return text.startswith(_SUMMARIES)
 
 
-def clean(text: str) -> str:
+def stripped(text: str) -> str:
     """A text without surrounding space and lone surrogates, which cannot be encoded."""
     text = text.strip()
     try:

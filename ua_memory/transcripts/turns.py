@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from ua_memory.text.noise import clean
+from ua_memory.text.noise import stripped
 from ua_memory.text.patterns import late
 
 # -- turns -------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def pending_call(turn: Turn, key: str, name: str, arguments: Any, cwd: str) -> P
     given = as_dict(arguments)
     command = command_of(given)[:50_000]
     commits = bool(_COMMIT.search(command))
-    line = f"{clean(name)[:80]} {_main_argument(given, arguments, command, cwd)}".strip()
+    line = f"{stripped(name)[:80]} {_main_argument(given, arguments, command, cwd)}".strip()
     return PendingCall(key, replace(turn, text=line), commit_subject(command) if commits else "", commits)
 
 
@@ -229,7 +229,7 @@ def _main_argument(given: dict[str, Any], arguments: Any, command: str, cwd: str
 
 
 def _one_line(text: str) -> str:
-    first, _, rest = clean(text[:20_000]).partition("\n")
+    first, _, rest = stripped(text[:20_000]).partition("\n")
     line = " ".join(first.split())
     if len(line) > LONGEST_ARGUMENT or rest:
         line = line[:LONGEST_ARGUMENT].rstrip() + " …"
@@ -243,12 +243,12 @@ def commit_subject(command: str) -> str:
         for piece in re.split(r"(?=\bcommit\b)", command)[1:]:
             if found := _MESSAGE.search(piece):
                 subjects.append((found[1] or found[2] or "").partition("\n")[0].replace('\\"', '"'))
-    return " / ".join(s for one in subjects if (s := clean(one)[:LONGEST_SUBJECT]))
+    return " / ".join(s for one in subjects if (s := stripped(one)[:LONGEST_SUBJECT]))
 
 
 def git_subject(output: str) -> str:
     """The subjects in git's output, `[main 1a2b3c4] Subject`, for commands that do not give them."""
-    return " / ".join(clean(one)[:LONGEST_SUBJECT] for one in _COMMITTED.findall(output[:20_000])[:5])
+    return " / ".join(stripped(one)[:LONGEST_SUBJECT] for one in _COMMITTED.findall(output[:20_000])[:5])
 
 
 def decode(arguments: Any) -> Any:
