@@ -137,6 +137,10 @@ _LEFT_BEHIND = re.compile(
 _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
+_OF = re.compile(
+    r"(\w+)\s(?:of|for|für|von|vo[mr]|de[ls]?|du|pour|para|dell[aeo]|di|d[ao]s?|van)\s(?:(?:the|my|our|de[rmn]|la|l[eo]s?|het)\s)?(\w+)"
+)
+"""What belongs to what: the code of the shed."""
 _PRONOUN_SUBJECT = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
 
@@ -423,6 +427,7 @@ def _is_of_another(
     - without a change in its own words ("not until 9" is none): it has other words in place of these;
     - without any change: both have their own subjects;
     - only the weekday differs: it lacks one of these, or has two words of its own;
+    - it lacks one of these, and has what is asked for of another thing: "the code of the shed";
     - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
       scanner where the printer is."""
     lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
@@ -432,6 +437,10 @@ def _is_of_another(
     if not changed and _have_own_subjects(new, old):
         return True
     if only_day and (lacks or len(added) > 1):
+        return True
+    if lacks and any(
+        _stems(what) & wanted & both and _stems(of) & added for what, of in _OF.findall(new.text)
+    ):
         return True
     if len(both) != 1 or not new.subject or new.subject in old.words:
         return False
@@ -484,18 +493,40 @@ def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], a
     own = (best & asked) - elsewhere
     if parts[1:] and own and 2 * len(own) >= len(asked) and not _has_any(new, own):
         return False
-    if not any(name & asked and not _has_any(new, name) for name in _names(old)):
+    mine, theirs = _names(new), _names(old)
+    if any(_has_another(*pair, asked) for pair in (*product(mine, [old]), *product(theirs, [new]))):
+        return False
+    if not any(name.keys() & asked and not _has_name(new, name.values()) for name in theirs):
         return True
-    return _has_any(new, asked) and all(_has_any(old, name - (elsewhere - best)) for name in _names(new))
+    rest = ({name[stem] for stem in name.keys() - (elsewhere - best)} for name in mine)
+    return _has_any(new, asked) and all(_has_name(old, words) for words in rest)
 
 
-def _names(item: IndexItem) -> list[frozenset[str]]:
-    """The stems of each name in an item, except in the reason it gives."""
+def _names(item: IndexItem) -> list[dict[str, str]]:
+    """The words of each name in an item by their stems, except in the reason it gives."""
     names = (*entities(_REASON.split(item.text)[0]), *item.entities)
-    return [stems for name in names if (stems := _stems(name))]
+    found = ({stem: word for word in words_of(name) for stem in _stems(word)} for name in names)
+    return [name for name in found if name]
 
 
-def _has_any(item: IndexItem, stems: frozenset[str]) -> bool:
+def _has_another(name: Mapping[str, str], item: IndexItem, asked: frozenset[str]) -> bool:
+    """Whether an item has, in place of a name that is asked for, a word that only begins like it: Paula where
+    Paul is, the parish where Paris is."""
+    stems = name.keys() & asked
+    return bool(stems) and _has_any(item, stems) and not _has_name(item, [name[stem] for stem in stems])
+
+
+def _has_name(item: IndexItem, words: Iterable[str]) -> bool:
+    """Whether an item has one of a name's words; a plural or genitive only if it begins with a capital."""
+    text = " ".join((item.heading, item.text, *item.entities, *item.tags))
+    capital = (
+        (word, f"{word[0].upper()}(?i:{word[1:].removesuffix('s')})(?:e?s|e?n)?")
+        for word in map(re.escape, words)
+    )
+    return any(re.search(rf"\b(?:(?i:{word})|{forms})\b", text) for word, forms in capital)
+
+
+def _has_any(item: IndexItem, stems: Iterable[str]) -> bool:
     """Whether an item has one of these stems."""
     text = " ".join((item.heading, item.text, *item.entities, *item.tags)).casefold()
     return any(stem in text for stem in stems)
