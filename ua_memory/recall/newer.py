@@ -137,6 +137,11 @@ _LEFT_BEHIND = re.compile(
 _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
+_GIVES_WAY = (
+    r"(?:(?:over|instead|place)\s+(?:\w+\s+){0,4}?(?:from|of)|succeed\w*|replac\w*|von(?=.*übern)|übern\w+\s+von|löst"
+    r"|(?:an)?statt|succ[éè]d\w+\s+à|remplac\w+|place\s+d['’e]|(?:lugar|vez)\s+de|(?:sustitu|reemplaz|suced)\w+\s+a)\s*"
+)
+"""What stands before the name of who passes on a role: taken over from / instead of / Ines."""
 _OF = re.compile(
     r"(\w+)\s(?:of|for|für|von|vo[mr]|de[ls]?|du|pour|para|dell[aeo]|di|d[ao]s?|van)\s(?:(?:the|my|our|de[rmn]|la|l[eo]s?|het)\s)?(\w+)"
 )
@@ -385,7 +390,9 @@ class _Comparison:
         kinds -= set() if changed else {"day"}
         if not any(new.values[kind] - old.values[kind] for kind in kinds):
             may = new.values == old.values and (changed or new.denies != old.denies)
-            other = may and (_contradicts(new, old) or _renames(new, old, self.asked))
+            other = may and (
+                _contradicts(new, old) or _renames(new, old, self.asked) or _passes_on(new, old, self.asked)
+            )
             return "" if other else "it states no other value, and neither the contrary nor another name"
         wanted, both = self.asked & old.words, new.words & old.words
         if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
@@ -481,6 +488,18 @@ def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) ->
     given = "|".join(map(re.escape, own))
     named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.text.casefold())
     return bool(named) and len(entities(new.text)) == 1 and not any(map(is_name, words_of(new.text)))
+
+
+def _passes_on(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
+    """Whether who is asked for gave way to another: Ines is the secretary, Marta took that over from Ines."""
+    if not (new.says_change and asked & old.words & new.words):
+        return False
+    holders = (re.escape(name) for name in entities(old.text))
+    return any(
+        re.search(rf"\b{_GIVES_WAY}{name}\b", new.text)
+        and re.search(rf"\b(?:{name} {_IS}|{_IS} {name})\b", old.text)
+        for name in holders
+    )
 
 
 def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
