@@ -225,6 +225,7 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("Hugo's line costs 8,760 euros, says Iberdrola", "the line is 9,140 after all, not 8,760",
          "what does Hugo's line cost"),
         ("The code of the house is 4711", "The code is 1234 instead of 4711", "code of the house"),
+        ("The large box costs 12 euros", "Price of the large box: 14 euros", "what does the large box cost"),
         ("Jonas's room is number 4", "jonas' room is now number 7", "Jonas room"),
         ("Die Müllers zahlen 900 Euro", "Familie Müller zahlt jetzt 950 Euro", "was zahlen die Müllers"),
         ("The roses cost 12 euros", "A rose costs 14 euros now", "what do the roses cost"),
@@ -248,6 +249,20 @@ def test_the_first_line_of_a_table_is_no_older_value(tmp_path: Path) -> None:
     files["memory/2026-10-01.md"] = "# 2026-10-01\n\n| what | cost |\n|---|---|\n| bee hives | 12 € |\n"
     hits = asked(tmp_path, files, "bee hives").hits
     assert len(hits) == 2 and not any(hit.replaces for hit in hits)
+
+
+@pytest.mark.parametrize(("row", "newer"), [("large", True), ("medium", False)])
+def test_a_row_of_a_pasted_table_says_what_the_head_of_its_table_says(
+    tmp_path: Path, row: str, newer: bool
+) -> None:
+    said = {"2026-10-01": ["the large box costs 12 euros"], "2026-11-02": ["the small box is red"]}
+    items = sorted(
+        (hit.item for hit in asked(tmp_path, said_on(said), "box").hits), key=lambda i: i.day or ""
+    )
+    table = f"Person: here they are\n\n| Box | Price |\n|---|---|\n| small | 8 € |\n| {row} | 14 € |\n"
+    passage = replace(items[1], record=SESSION, text=table)
+    found = [Ranked(items[0], 0.9, {}), Ranked(passage, 0.8, {})]
+    assert (newer_first(found, "what does the large box cost")[0][0].item == passage) == newer
 
 
 def test_recall_names_the_older_value_and_says_that_an_agent_had_said_it(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ _LEFT_BEHIND = re.compile(
     r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
 )
 """What stands behind one: "10 → 4", "10 was too long"."""
+_COSTS = frozenset("cost pric kost prei prix coût coûte cues cuest prec prez preç prij".split())  # noqa: SIM905
+"""Stems of words for what something costs; a sum says as much."""
 _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
@@ -146,6 +148,8 @@ _OF = re.compile(
     r"(\w+)\s(?:of|for|für|von|vo[mr]|de[ls]?|du|pour|para|dell[aeo]|di|d[ao]s?|van)\s(?:(?:the|my|our|de[rmn]|la|l[eo]s?|het)\s)?(\w+)"
 )
 """What belongs to what: the code of the shed."""
+_TABLE = re.compile(r"^(\|.*\|)[ \t]*\n\|[-:| ]+\|[ \t]*\n((?:\|.*\|[ \t]*(?:\n|\Z))+)", re.MULTILINE)
+"""A table: its head, and its rows."""
 _PRONOUN_SUBJECT = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
 
@@ -269,7 +273,10 @@ class _ValueSentence:
 def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
     """The sentences of a text that state a value; with `plain` all of them."""
     found, before = list[_ValueSentence](), ""
-    for part in sentences(SPEAKER.sub("", text)):
+    rows = _TABLE.sub(
+        lambda at: "".join(f"{at[1]}{row}\n" for row in at[2].splitlines()), SPEAKER.sub("", text)
+    )
+    for part in sentences(rows):
         bare, values = part, dict[str, frozenset[str]]()
         for kind, pattern in _VALUES.items() if _MAY_STATE.search(part.casefold()) else ():
             if matches := frozenset(match.casefold() for match in pattern.findall(bare)):
@@ -438,6 +445,7 @@ def _is_of_another(
     - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
       scanner where the printer is."""
     lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
+    lacks -= _COSTS if _MEASURED.search(new.text) else set()
     sure = changed and (new.says_change or _ARROW.search(new.text))
     if not sure and lacks and added:
         return True
