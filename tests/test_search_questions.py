@@ -365,6 +365,22 @@ def test_open_tasks_below_finished_ones_and_in_core_memory_are_found(tmp_path: P
         assert all(one in found for one in ("buy grout", "call the tiler", "call the bank"))
 
 
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("open tasks on Friday", "[ ] call the plumber"),
+        ("tâches à faire vendredi", "[ ] call the plumber"),
+        ("open tasks from last Friday", "[ ] send the offer"),
+        ("open tasks on Wednesday", "[ ] wash the car"),
+    ],
+)
+def test_the_day_of_open_tasks_is_the_next_one_that_has_any(tmp_path: Path, query: str, first: str) -> None:
+    days = {"call the plumber": "2026-11-27", "send the offer": "2026-11-20", "wash the car": "2026-11-18"}
+    tasks = [f"[ ] {what}\n  - when: {day}" for what, day in days.items()]
+    with indexed(tmp_path, {"memory/2026-11-02.md": log(*tasks)}) as index:
+        assert texts(index, query)[0] == first
+
+
 def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:
     booked = "booked Lisbon: TAP from Basel 15 june, hotel Mouraria Lodge, 4 nights"
     others = ["sardines at Ramiro 14 euro", "the tram to Graça takes 20 minutes", "Alfama is steep"]

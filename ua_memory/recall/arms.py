@@ -29,6 +29,7 @@ from ua_memory.index.words import WordIndex
 from ua_memory.text import dates
 from ua_memory.text.names import entities
 from ua_memory.text.noise import QueryText
+from ua_memory.text.questions import asks_for_tasks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -668,12 +669,17 @@ def _hops(
 # -- temporal retriever ------------------------------------------------------------------------------------
 
 
-def read_dates(words: WordIndex | None, text: str, now: datetime, zone: tzinfo | None) -> dates.Reading:
+def read_dates(
+    words: WordIndex | None, text: str, now: datetime, zone: tzinfo | None, kinds: Sequence[str] = ()
+) -> dates.Reading:
     """The days that a query asks about. A past one without a year ("the dinner of 3 December") is the next
-    one, if the bank has items of that only."""
+    one, if the bank has items of that only, or any and the query asks for open tasks."""
     time = dates.read(text, now, zone)
     today = f"{now.astimezone(zone) if zone and now.tzinfo else now:%Y-%m-%d}"
-    if words is None or not time.start or not time.end or time.end > today or _has_days(words, time):
+    if words is None or not time.start or not time.end or time.end > today:
+        return time
+    todo = "todo" in kinds or "todo" in (asks_for_tasks(text) or ())
+    if not todo and _has_days(words, time):
         return time
     ahead = dates.read(text, now, zone, ahead=True)
     coming = ahead.end is not None and ahead.end > today

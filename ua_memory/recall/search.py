@@ -453,7 +453,7 @@ class _Search:
             return [], {}, [f"keyword search only: {error}"]
 
     def _parse(self, text: str, embedded: EmbeddedQuery | None) -> _PreparedQuery:
-        window, order, past = _query_dates(self.index, text, self.where.asked_at)
+        window, order, past = _query_dates(self.index, text, self.where)
         notes: list[str] = []
         quoted = self.index.words.items("texthash = ? LIMIT 1", [texthash(text.strip())])
         if quoted and window and not window.only:
@@ -614,13 +614,13 @@ def _has_role(text: str, name: str, role: str) -> bool:
 
 
 def _query_dates(
-    index: Index, text: str, now: datetime | None
+    index: Index, text: str, where: Filters
 ) -> tuple[DateRange | None, dates.Order | None, bool]:
-    """(the days that a query asks about, as of `now` (None: the clock) in the bank's timezone; whether it
+    """(the days that a query asks about, as of `asked_at` (None: the clock) in its zone; whether it
     asks for the newest or oldest; whether it asks about the past)."""
     text = clean(text)
-    now = now or index.store.now()
-    time = read_dates(index.words, text, now, index.store.config.zone)
+    now = where.asked_at or index.store.now()
+    time = read_dates(index.words, text, now, index.store.config.zone, where.kinds)
     only = is_generic(text, time.at, foreign=time.foreign)
     window = DateRange(time.start or "", time.end or "", only, time.at) if time else None
     today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
