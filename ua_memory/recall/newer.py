@@ -81,12 +81,14 @@ _A_DAY = (
 """A day of the week, which is a value of a sentence that states a change."""
 _VALUES = {
     "date": re.compile(
-        rf"(?=[\dabdefjmnostuz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+        rf"(?=[\dabdefjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
         rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
-        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY}))",
+        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})"
+        rf"|\b(?:(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)"
+        rf"\s+\d{{1,2}}(?!\s*(?:h\b|[:.\d]|(?:de\s+)?{_MONTHS})))",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
@@ -100,7 +102,7 @@ _VALUES = {
 }
 _UNITS = frozenset(
     """
-number numbers nummer numéro número
+number numbers nummer numéro número date dates datum fecha fechas
 euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
 months year years stunde stunden tag tage woche wochen monat monate jahr jahre heure heures jour jours semaine
 mois an ans hora horas día días semana mes meses año años
