@@ -319,10 +319,11 @@ _DOTTED_DAY = late(
 _SLASHED_DAY = late(
     r"\b(?P<article>le|du|el|del|il|dia|(?:(?<=/\d )|(?<=/\d\d ))(?:au|al))\s+"
     r"(?P<day>0?[1-9]|[12]\d|3[01])/(?P<month>0?[1-9]|1[0-2])"
-    r"(?![\w/–-]|[.,]\w|\s+(?:d[eiu]s?|de[il]|degli|dell[aeo]|d[oa]s?)\b|\s*d['’])(?<!24/7)",
+    r"(?![\w/–-]|[.,]\w|\s+(?:d[eiu]s?|de[il]|degli|dell[aeo]|d[oa]s?)\b|\s*d['’]"
+    r"|\s+(?:finale?|tarif|heures?|horas?|litr[eo]|kilo|élèves|enfants|personn?es?|personas|membres|voix)\b)(?<!24/7)",
     re.IGNORECASE,
 )
-"""A day and month behind an article, `du 19/12 au 5/1`; not a part, `le 3/4 des membres`, `rempli au 3/4`."""
+"""A day and month behind an article, `du 19/12 au 5/1`; not a part, `le 5/6 élèves`, `rempli au 3/4`."""
 _ARTICLES = {"le": "fr", "du": "fr", "au": "fr", "el": "es", "del": "es", "al": "es", "il": "it", "dia": "pt"}
 _ANY_WORD, _DIGIT = late(r"\w+"), late(r"\d")
 _MAKES_DATE = late(r"\b(?:\d{4}|1er)\b|\b1[º°]")
