@@ -126,6 +126,8 @@ OTHERS = (
     "N'hésite pas à demander.",
     "N'importe quoi, ça ne tient pas.",
     "Le moteur tousse et ne démarre pas.",
+    "Ne peux pas venir demain.",
+    "Ne pas oublier le pain.",
     "Je préfère attendre demain.",
     "Je ne veux pas y aller ce soir.",
 )
