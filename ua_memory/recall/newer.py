@@ -60,7 +60,10 @@ _REASON_CLAUSE = re.compile(rf"{_REASON.pattern}[^,;:.]*")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
-_MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
+_MONTHS = (
+    rf"(?!maint|mark|mayo|junct|decid|novel)(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)"
+    r"[a-zéû]*\.?"
+)
 _WEEKLY = (
     r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
     r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"

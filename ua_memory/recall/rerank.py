@@ -14,6 +14,7 @@ from ua_memory.index.items import IndexItem
 from ua_memory.index.terms import is_english, is_unspaced
 from ua_memory.recall.arms import DateRange, MatchPart, ParsedQuery, Part, QueryWord, Ranked
 from ua_memory.text import questions
+from ua_memory.text.names import numerals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,7 +133,7 @@ _MONEY = (
     r"[€$£¥]\s?\d|\dp\b|\d\s?(?:k\s)?"
     r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
 )
-_NUMBER = r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen)\b"
+_NUMBER = rf"\d|\b(?:{'|'.join(numerals())})\b"
 _KINDS = [
     (
         re.compile(english, re.IGNORECASE),
