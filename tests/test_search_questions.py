@@ -381,6 +381,25 @@ def test_the_day_of_open_tasks_is_the_next_one_that_has_any(tmp_path: Path, quer
         assert texts(index, query)[0] == first
 
 
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("Le rendez-vous chez le dentiste est le 5 décembre", "rdv dentiste"),
+        ("RDV chez le kiné le 8 décembre", "quand est le rendez-vous chez le kiné"),
+        ("Tél. de Bernard : 06 77 88 99 00", "numéro de téléphone de Bernard"),
+        ("El teléfono de Marta es 611 222 333", "tfno. de Marta"),
+        ("Die Telefonnummer von Anna ist 030 1234567", "Tel.-Nr. von Anna"),
+    ],
+)
+def test_everyday_abbreviations_are_the_words_that_they_stand_for(
+    tmp_path: Path, said: str, query: str
+) -> None:
+    others = ["Marta tiene un gato", "Anna mag Tee", "Bernard a un chien", "le dentiste est un ami"]
+    with indexed(tmp_path, {"memory/2026-11-01.md": log(*others, said)}) as index:
+        hit = search(index, query).hits[0]
+        assert hit.item.text == said and hit.score > 0.7
+
+
 def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:
     booked = "booked Lisbon: TAP from Basel 15 june, hotel Mouraria Lodge, 4 nights"
     others = ["sardines at Ramiro 14 euro", "the tram to Graça takes 20 minutes", "Alfama is steep"]
