@@ -400,6 +400,28 @@ def test_everyday_abbreviations_are_the_words_that_they_stand_for(
         assert hit.item.text == said and hit.score > 0.7
 
 
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("prix du gasoil", []),
+        ("numéro de Bernard", []),
+        ("prix du fioul", ["Le prix du fioul est de 1,12 € le litre"]),
+        (
+            "what is the price of the box? and when does the shop open?",
+            ["The price of the box is 12 euros", "The shop opens at 9:00"],
+        ),
+    ],
+)
+def test_a_hook_adds_to_a_noun_phrase_and_to_two_questions_what_answers_them(
+    tmp_path: Path, prompt: str, expected: list[str]
+) -> None:
+    said = ["Le prix du fioul est de 1,12 € le litre", "Le numéro de téléphone de Claire est 06 12 34 56 78"]
+    said += ["The price of the box is 12 euros", "The shop opens at 9:00", "The staging port is 5433"]
+    with indexed(tmp_path, {"memory/2026-11-01.md": log(*said)}) as index:
+        hits = for_prompt(search(index, prompt), prompt, "", Config()).hits
+    assert [hit.item.text for hit in hits][: len(expected) or 1] == expected
+
+
 def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:
     booked = "booked Lisbon: TAP from Basel 15 june, hotel Mouraria Lodge, 4 nights"
     others = ["sardines at Ramiro 14 euro", "the tram to Graça takes 20 minutes", "Alfama is steep"]

@@ -1016,6 +1016,11 @@ GOOD_FACT, GOOD_PASSAGE = 0.58, 0.75
 USEFUL, USEFUL_FOR_CHORE = 0.5, 0.65
 """The minimum `usefulness` for other prompts, and for chores (`questions.is_chore`). Of 100 tasks about
 unknown things 90 get no hits."""
+_NOUN_PHRASE = re.compile(
+    r"\W*(?:\w+\s+){1,2}(?:(?:of|d[eu]|des|dell?[ao]?|von|vom|van|di|d[ao]s?)\s+|d['’])(?:\w+\W*){1,2}",
+    re.IGNORECASE,
+)
+"""A prompt such as `prix du gasoil` is a query: it gets what answers that, or nothing."""
 PROMPT_WORDS = 8
 """Long prompts share rare words with any text by chance: the shared weight is divided by their length in
 units of this many words."""
@@ -1055,6 +1060,8 @@ def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
     """Whether hits are added to a prompt at all."""
     if answer.mode == "words":  # scores by words alone are lower, and `usefulness` was fitted with vectors
         return hits[0].score >= ANSWERED
+    if hits[0].score < ANSWERED and _NOUN_PHRASE.fullmatch(prompt):
+        return False
     if questions.is_question(prompt) and not questions.is_request(prompt):
         return hits[0].score >= (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT)
     least = USEFUL_FOR_CHORE if questions.is_chore(prompt) else USEFUL
@@ -1107,7 +1114,10 @@ def _widened(hit: Hit) -> Hit:
 
 
 def _near_best(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
-    """The hits not far below the first, or all if the query asks for several things."""
+    """The hits not far below the first, those that answer one of two questions, or all if the query asks for
+    several things."""
+    if questions.two_questions(query):
+        return tuple(hit for hit in hits if hit.score >= ANSWERED)
     if not hits or _ASKS_SEVERAL.search(query):
         return tuple(hits)
     return tuple(hit for hit in hits if hit.match >= SAME_TOPIC * hits[0].match)

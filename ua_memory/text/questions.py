@@ -92,8 +92,9 @@ _ASKING = (
     r"|quem|quando|onde|quant[aeio]|qual|quais|como|chi|cosa|dove|quale|come|perché|wat|wanneer|waar"
     r"|hoeveel|welke?|waarom)(?:['’]s)?\b"
 )
+_AND = r"(?:and|und|et|y|e|en)\s+"
 _TWO_QUESTIONS = late(
-    rf"\W*(?P<one>{_ASKING}.*?\w)(?:\s*,)?(?:\s+(?:and|und|et|y|e|en)\s+(?:also\s+)?|\s*[?？]\s*)"
+    rf"\W*(?P<one>{_ASKING}.*?\w)(?:\s*,)?(?:\s*[?？]|(?=\s+{_AND}))\s*(?:{_AND}(?:also\s+)?)?"
     rf"(?P<other>{_ASKING}(?:(?:\s+\S+){{2,}}|\s+\w+{_FRENCH_PRONOUN}\W*))",
     re.IGNORECASE,
 )
