@@ -91,6 +91,7 @@ def test_what_was_kept_reads_like_a_diff(shell: Shell) -> None:
         not (shell.cwd / "memory/2026-11-20.md").exists()
         or "Heroku" not in (shell.cwd / "memory/2026-11-20.md").read_text()
     )
+    assert "without a model" not in shell.ok("flush", "short.jsonl", "--force").err
 
 
 def test_what_an_undone_flush_had_read_is_read_again_by_force_alone(shell: Shell) -> None:

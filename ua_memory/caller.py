@@ -262,16 +262,23 @@ def tell_sessions(call: Call, memory: Memory) -> None:
     """Tell a person at a terminal, once a bank, that the words of sessions are kept, and how to end that."""
     if not (call.on_terminal and memory.config.sessions_keep and is_person(call)):
         return
-    told = memory.store.bank.local / "sessions.told"
-    if not told.exists() and (words := next(memory.sessions.all(), None)):
-        paths.make_private(told.parent)
-        told.touch(mode=0o600)
+    if (words := next(memory.sessions.all(), None)) and not told_before(memory, "sessions"):
         bank = memory.config.sessions_place == "bank"
         scope = "then committed to the bank" if bank else "on this machine only"
         call.stderr.write(
             f"ua-memory: the words of sessions are kept in {words.path.parent}, {scope}; "
             "to stop that and delete them: ua-memory sessions off\n"
         )
+
+
+def told_before(memory: Memory, what: str) -> bool:
+    """Whether this was said before at this bank, as it is from now on."""
+    told = memory.store.bank.local / f"{what}.told"
+    if told.exists():
+        return True
+    paths.make_private(told.parent)
+    told.touch(mode=0o600)
+    return False
 
 
 def tell_default_bank(call: Call) -> None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
-from ua_memory.caller import Call, given, origin_of, parse_day, read_text
+from ua_memory.caller import Call, given, origin_of, parse_day, read_text, told_before
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import ensure_started, is_running
@@ -408,7 +408,7 @@ def _run_flush(
             emit_json(call, {**shape, **(extra or {})})
         for one in done:
             views.show_flush(Screen(call), one)
-    views.conclude_flush(Screen(call), found, done, bool(model))
+    views.conclude_flush(Screen(call), found, done, bool(model) or not done or told_before(memory, "model"))
 
 
 def _flush_detached(call: Call, memory: Memory, found: Flush | None) -> None:
