@@ -124,7 +124,7 @@ def tools() -> list[Any]:
 def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
     contract = {
         "archival_memory_insert": ["content", "tags"],
-        "archival_memory_search": ["query", "limit"],
+        "archival_memory_search": ["query", "limit", "since", "until"],
         "core_memory_replace": ["section", "value"],
         "get_core_memory_blocks": [],
         "list_pages": ["folder"],
@@ -435,7 +435,9 @@ def test_facts_are_listed_corrected_and_retired(memory: Memory) -> None:
     block = rows.partition("^")[2].split(")")[0]
     done = said(memory, "correct_fact", id=block, content="Alice pays 44 euros for the kiln")
     assert f"Corrected ^{block}" in done
-    assert "44 euros" in said(memory, "archival_memory_search", query="what does Alice pay for the kiln?")
+    asked = {"query": "what does Alice pay for the kiln?"}
+    assert "44 euros" in said(memory, "archival_memory_search", **asked)
+    assert "44 euros" not in said(memory, "archival_memory_search", **asked, until="2020")
     text = memory.get(f"^{block}").text
     assert "was: Alice pays 40 euros" in text and "#money" in text
     again = said(memory, "correct_fact", id=block, content="Alice pays 44 euros for the kiln")

@@ -266,9 +266,9 @@ def _require_words(memory: Memory, query: str) -> None:
         raise Usage(asked.why, hint="pass a few words or a question as query")
 
 
-def _search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
+def _search(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     _require_words(memory, given["query"])
-    answer = memory.search(given["query"], limit=given.get("limit"))
+    answer = memory.search(given["query"], limit=given.get("limit"), filters=_filters(memory, given, caller))
     text, left = readonly.hits_block(answer)
     notes = [*answer.notes, *([f"{len(left)} more did not fit"] if left else [])]
     if text and not answer.answered:
