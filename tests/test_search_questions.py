@@ -422,6 +422,23 @@ def test_a_hook_adds_to_a_noun_phrase_and_to_two_questions_what_answers_them(
     assert [hit.item.text for hit in hits][: len(expected) or 1] == expected
 
 
+def test_the_newest_number_of_another_is_not_that_of_somebody_in_a_table(tmp_path: Path) -> None:
+    names = (
+        "Anne Le Goff",
+        "Bertrand Morvan",
+        "Claire Guillou",
+        "Denis Kervella",
+        "Elise Tanguy",
+        "Iris Madec",
+    )
+    rows = "".join(f"| {name} | 06 12 34 56 {n} |\n" for n, name in enumerate(names, 71))
+    said = log("Our phone number is 02 98 00 00 00", "Bertrand repairs the boat", "The rent is 40 euros")
+    files = {"memory/club.md": f"# Club\n\n| Name | Phone |\n|---|---|\n{rows}", "memory/2026-11-01.md": said}
+    with indexed(tmp_path, files) as index:
+        found = search(index, "Bertrand Morvan's phone number")
+    assert found.answered and "| Bertrand Morvan |" in found.hits[0].item.text
+
+
 def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:
     booked = "booked Lisbon: TAP from Basel 15 june, hotel Mouraria Lodge, 4 nights"
     others = ["sardines at Ramiro 14 euro", "the tram to Graça takes 20 minutes", "Alfama is steep"]

@@ -22,7 +22,7 @@ from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.sessions import is_announcement
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Part, Ranked
-from ua_memory.recall.calibration import OTHER_NUMBER
+from ua_memory.recall.calibration import NAME_MATCH, OTHER_NUMBER
 from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
 from ua_memory.records import ref_of, written_id
@@ -506,7 +506,9 @@ def order_by_time(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
 
 
 def _as_good(one: Ranked, best: Ranked) -> bool:
-    return one.score >= best.score - AS_GOOD_BAND and one.parts.get("named", 0) >= best.parts.get("named", 0)
+    named = one.parts.get("named", 0) >= best.parts.get("named", 0)
+    has_name = one.parts.get("names", 1) > NAME_MATCH or best.parts.get("names", 0) <= NAME_MATCH
+    return one.score >= best.score - AS_GOOD_BAND and named and has_name
 
 
 RELEVANT_SHARE = 0.2
