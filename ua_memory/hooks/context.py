@@ -16,7 +16,7 @@ from ua_memory import discovery
 from ua_memory.daemon.connect import PACKAGE
 from ua_memory.discovery import LOGS, Folders, blake2b
 from ua_memory.text import noise
-from ua_memory.text.wording import GROUP, fill_groups, fill_tags
+from ua_memory.text.wording import GROUP, fill_groups, fill_tags, shorten
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def start_text(
 def _pages_block(root: Path | str) -> str:
     lines = [f"- {id}: {name}" + (f" ({what})" if what else "") for id, name, what in _page_headers(root)]
     left = len(lines) - PAGE_LINES
-    parts = [_cut_line(each) for each in lines[:PAGE_LINES]]
+    parts = [shorten(each, LONGEST_LINE) for each in lines[:PAGE_LINES]]
     block, out = noise.block("pages", PAGES_INTRO, parts, most=BLOCK_LENGTHS["pages"] - _MORE_LINE)
     more = len(out) + max(left, 0)
     if not more:
@@ -352,17 +352,15 @@ def _project_blocks(
     room = BLOCK_LENGTHS["project"]
     folders = (f"{bank.root}/memory/sessions", f"{bank.state}/sessions")
     found = [*islice(_recent_sessions(folders, event), SESSION_LINES)]
-    rows = [_cut_line(f"- {day}: {title}" + (f" — {end}" if end else "")) for day, title, end, _ in found]
-    left = [*dict.fromkeys(_cut_line(f"- {undone}") for *_, undone in found if undone)][:OPEN_LINES]
+    rows = [f"- {day}: {title}" + (f" — {end}" if end else "") for day, title, end, _ in found]
+    rows = [shorten(row, LONGEST_LINE) for row in rows]
+    undone = (shorten(f"- {undone}", LONGEST_LINE) for *_, undone in found if undone)
+    left = [*dict.fromkeys(undone)][:OPEN_LINES]
     rows = [*rows, OPEN_INTRO, *left] if left else rows
     last = noise.block("sessions", SESSIONS_INTRO, rows, most=room // 3)[0]
     most = (room - len(last)) * (3 if facts else 4) // 4
     first = noise.block("rules", RULES_INTRO, rules, most=most)[0]
     return [first, last, noise.block("facts", FACTS_INTRO, facts, most=room - len(last) - len(first))[0]]
-
-
-def _cut_line(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
 
 
 def _recent_sessions(folders: Sequence[str], event: Event) -> Iterator[tuple[str, str, str, str]]:

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.recall.calibration import ANSWERED
-from ua_memory.text.wording import counted
+from ua_memory.text.wording import counted, shorten
 from ua_memory.views.knowledge import CONFIDENCE, opinion_change_json, show_opinion_change
 from ua_memory.views.output import Screen, Styled, ago_day, count, day_title, dumps, fields, id_label
 
@@ -66,8 +66,7 @@ def show_hits(
         screen.line("The index is not ready. Try again in a moment.")
     elif not answer.hits:
         advice = "without the filters" if filtered else "other or fewer words"
-        shown = query if len(query) <= 80 else f"{query[:79]}…"
-        screen.line(f"Nothing found for “{shown}”. Try {advice}.")
+        screen.line(f"Nothing found for “{shorten(query, 80)}”. Try {advice}.")
     screen.note(*answer.notes)
 
 
