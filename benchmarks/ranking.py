@@ -57,7 +57,7 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "no entity arm": [(entity, "find_by_names", nothing)],
     "no temporal arm": [(temporal, "find_by_days", nothing)],
     "no step from name to name": [(entity, "LIFTED", 0)],
-    "time words not read": [(search, "_query_dates", lambda *_: (None, None, False))],
+    "time words not read": [(search, "query_dates", lambda *_: (None, None, False))],
     "turns embedded one by one": [(talk, "RUN_LENGTH", 0)],
     "nothing from beside": [
         (rerank, name, 0.0) for name in ("BEFORE", "QUESTION_BEFORE", "AFTER", "EARLIER", "NEIGHBOUR")

@@ -1,4 +1,5 @@
-"""Parse a query, and find candidates by four retrievers ("arms"): words, embeddings, entities and dates."""
+"""How a query is understood, and the four retrievers ("arms") that find candidates for it: by words,
+embeddings, entities and dates."""
 
 from __future__ import annotations
 
@@ -101,111 +102,6 @@ class Ranked(NamedTuple):
 
 Arms: TypeAlias = Mapping[str, Sequence[ArmHit]]
 """The hits of each retriever: 'semantic' (scored by cosine), 'keyword' (BM25), 'entity', 'temporal'."""
-
-
-# -- keyword retriever -------------------------------------------------------------------------------------
-# Items by BM25, the weights of query terms, and the share of the query's weight that an item matches.
-
-
-def find_by_words(words: WordIndex, query: Query, limit: int, where: Filters) -> list[ArmHit]:
-    """The best items by BM25, [] for a query without words."""
-    hits = words.search(query, limit, where)
-    items = {item.key: item for item in words.get([hit.key for hit in hits])}
-    return [ArmHit(items[hit.key], rank, hit.score) for rank, hit in enumerate(hits, 1) if hit.key in items]
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The weights of a query's terms: {stem: inverse document frequency}. `forms` is {other stem of the bank:
-    the query's stems of which it is an inflected form}."""
-
-    idf: dict[str, float]
-    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def total(self) -> float:
-        return sum(self.idf.values())
-
-
-CORRECTION_WEIGHT = 0.8
-"""The factor on the weight of a word that was corrected."""
-
-
-def term_weights(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> Weights:
-    """The weights of a query's terms; terms with the same stem count once. A term that no item has weighs as
-    much as one that a single item has. `guessed` terms, which are corrections, weigh less."""
-    terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
-    stems, known = words.vocabulary.stems(terms), _frequencies(words, terms, query.forms)
-    total = words.count()
-    factors = {stems[t]: CORRECTION_WEIGHT for t in terms if t in guessed} | {
-        stems[t]: 1.0 for t in terms if t not in guessed
-    }
-    idf = {stems[t]: inverse_frequency(known[t], total) * factors[stems[t]] for t in terms if stems[t]}
-    forms = defaultdict[str, list[str]](list)
-    for term, others in query.forms.items():
-        for other in words.vocabulary.stems(others).values() if stems[term] else ():
-            forms[other].append(stems[term])
-    return Weights(idf, {other: tuple(own) for other, own in forms.items()})
-
-
-def _frequencies(
-    words: WordIndex, terms: Sequence[str], forms: Mapping[str, tuple[str, ...]]
-) -> dict[str, int]:
-    """{term: document frequency, including its other forms (an upper bound)}."""
-    known = words.vocabulary.frequencies(terms)
-    for term in known.keys() & forms.keys():
-        known[term] += sum(words.vocabulary.frequencies(forms[term]).values())
-        known[term] = min(known[term], words.count())
-    return known
-
-
-def inverse_frequency(known: int, total: int) -> float:
-    """The inverse document frequency of a term that `known` of `total` items have."""
-    return math.log(1 + (max(total, 1) - known + 0.5) / (max(known, 1) + 0.5))
-
-
-def matching_stems(
-    words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
-) -> dict[str, frozenset[str]]:
-    """{item key: the wanted stems in its text, heading or tags}. `forms` as in `Weights`."""
-    wanted_by = {stem: _query_stems(stem, wanted, forms) for stem in (*wanted, *forms)}
-    return {
-        key: frozenset(each for stem in wanted_by.keys() & stems for each in wanted_by[stem])
-        for key, stems in words.vocabulary.item_stems([item.key for item in items]).items()
-    }
-
-
-def _query_stems(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The wanted stems that are equal to an item's stem, or of which it is an inflected form."""
-    return tuple(each for each in (stem, *forms.get(stem, ())) if each in wanted)
-
-
-def heading_stems(
-    words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
-) -> dict[str, frozenset[str]]:
-    """{item key: the wanted stems in its headings, tags, names, and other fields such as `why:`}, without
-    items that have none. Sessions are left out: their title is mostly their first words."""
-    items = [item for item in items if item.record != index_items.SESSION]
-    about = {item.key: (item.heading, (*item.tags, *item.entities), item.fields) for item in items}
-    texts = {
-        each: frozenset((*index_items.heading_words(each[0], each[1]), *words_of(each[2])))
-        for each in set(about.values())
-    }
-    known = words.vocabulary.stems(set().union(*texts.values()))
-    found = {
-        each: frozenset(stem for word in text for stem in _query_stems(known[word], wanted, forms))
-        for each, text in texts.items()
-    }
-    return {key: found[each] for key, each in about.items() if found[each]}
-
-
-def coverage(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
-    """{item key: the share of the query's weight that its text, heading and tags match, 0 to 1}."""
-    total = weights.total or 1.0
-    return {
-        key: sum(weights.idf[stem] for stem in sorted(have)) / total
-        for key, have in matching_stems(words, items, weights.idf.keys(), weights.forms).items()
-    }
 
 
 # -- query parsing -----------------------------------------------------------------------------------------
@@ -429,6 +325,97 @@ def _identifiers(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
+# -- weights of terms --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of a query's terms: {stem: inverse document frequency}. `forms` is {other stem of the bank:
+    the query's stems of which it is an inflected form}."""
+
+    idf: dict[str, float]
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(self.idf.values())
+
+
+CORRECTION_WEIGHT = 0.8
+"""The factor on the weight of a word that was corrected."""
+
+
+def term_weights(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> Weights:
+    """The weights of a query's terms; terms with the same stem count once. A term that no item has weighs as
+    much as one that a single item has. `guessed` terms, which are corrections, weigh less."""
+    terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
+    stems, known = words.vocabulary.stems(terms), _frequencies(words, terms, query.forms)
+    total = words.count()
+    factors = {stems[t]: CORRECTION_WEIGHT for t in terms if t in guessed} | {
+        stems[t]: 1.0 for t in terms if t not in guessed
+    }
+    idf = {stems[t]: inverse_frequency(known[t], total) * factors[stems[t]] for t in terms if stems[t]}
+    forms = defaultdict[str, list[str]](list)
+    for term, others in query.forms.items():
+        for other in words.vocabulary.stems(others).values() if stems[term] else ():
+            forms[other].append(stems[term])
+    return Weights(idf, {other: tuple(own) for other, own in forms.items()})
+
+
+def _frequencies(
+    words: WordIndex, terms: Sequence[str], forms: Mapping[str, tuple[str, ...]]
+) -> dict[str, int]:
+    """{term: document frequency, including its other forms (an upper bound)}."""
+    known = words.vocabulary.frequencies(terms)
+    for term in known.keys() & forms.keys():
+        known[term] += sum(words.vocabulary.frequencies(forms[term]).values())
+        known[term] = min(known[term], words.count())
+    return known
+
+
+def inverse_frequency(known: int, total: int) -> float:
+    """The inverse document frequency of a term that `known` of `total` items have."""
+    return math.log(1 + (max(total, 1) - known + 0.5) / (max(known, 1) + 0.5))
+
+
+# -- dates of a query --------------------------------------------------------------------------------------
+
+
+def read_dates(
+    words: WordIndex | None, text: str, now: datetime, zone: tzinfo | None, kinds: Sequence[str] = ()
+) -> dates.Reading:
+    """The days that a query asks about. A past one without a year ("the dinner of 3 December") is the next
+    one, if the bank has items of that only, or any and the query asks for open tasks."""
+    time = dates.read(text, now, zone)
+    today = f"{now.astimezone(zone) if zone and now.tzinfo else now:%Y-%m-%d}"
+    if words is None or not time.start or not time.end or time.end > today:
+        return time
+    todo = "todo" in kinds or "todo" in (asks_for_tasks(text) or ())
+    if not todo and _has_days(words, time):
+        return time
+    ahead = dates.read(text, now, zone, ahead=True)
+    coming = ahead.end is not None and ahead.end > today
+    return ahead if coming and _has_days(words, ahead) else time
+
+
+def _has_days(words: WordIndex, time: dates.Reading) -> bool:
+    sql = "SELECT 1 FROM items WHERE date >= ? AND date < ? LIMIT 1"
+    return words.db.execute(sql, (time.start, time.end)).fetchone() is not None
+
+
+def query_dates(index: Index, text: str, where: Filters) -> tuple[DateRange | None, dates.Order | None, bool]:
+    """(the days that a query asks about, as of `asked_at` (None: the clock) in its zone; whether it
+    asks for the newest or oldest; whether it asks about the past)."""
+    text = clean(text)
+    now = where.asked_at or index.store.now()
+    time = read_dates(index.words, text, now, index.store.config.zone, where.kinds)
+    only = is_generic(text, time.at, foreign=time.foreign)
+    window = DateRange(time.start or "", time.end or "", only, time.at) if time else None
+    today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
+    past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
+    return window, time.order, past
+
+
 # -- explanation -------------------------------------------------------------------------------------------
 
 
@@ -462,6 +449,61 @@ def explain(
     meant = spelling_corrections(words, parsed, forms.keys()) if words else {}
     terms = Query(parsed.terms, forms=forms).every_term
     return QueryExplanation(time, entities(rest), terms, phrases, meant, wanted.why)
+
+
+# -- keyword retriever -------------------------------------------------------------------------------------
+# Items by BM25, and the share of the query's weight that an item matches.
+
+
+def find_by_words(words: WordIndex, query: Query, limit: int, where: Filters) -> list[ArmHit]:
+    """The best items by BM25, [] for a query without words."""
+    hits = words.search(query, limit, where)
+    items = {item.key: item for item in words.get([hit.key for hit in hits])}
+    return [ArmHit(items[hit.key], rank, hit.score) for rank, hit in enumerate(hits, 1) if hit.key in items]
+
+
+def matching_stems(
+    words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
+) -> dict[str, frozenset[str]]:
+    """{item key: the wanted stems in its text, heading or tags}. `forms` as in `Weights`."""
+    wanted_by = {stem: _query_stems(stem, wanted, forms) for stem in (*wanted, *forms)}
+    return {
+        key: frozenset(each for stem in wanted_by.keys() & stems for each in wanted_by[stem])
+        for key, stems in words.vocabulary.item_stems([item.key for item in items]).items()
+    }
+
+
+def _query_stems(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The wanted stems that are equal to an item's stem, or of which it is an inflected form."""
+    return tuple(each for each in (stem, *forms.get(stem, ())) if each in wanted)
+
+
+def heading_stems(
+    words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
+) -> dict[str, frozenset[str]]:
+    """{item key: the wanted stems in its headings, tags, names, and other fields such as `why:`}, without
+    items that have none. Sessions are left out: their title is mostly their first words."""
+    items = [item for item in items if item.record != index_items.SESSION]
+    about = {item.key: (item.heading, (*item.tags, *item.entities), item.fields) for item in items}
+    texts = {
+        each: frozenset((*index_items.heading_words(each[0], each[1]), *words_of(each[2])))
+        for each in set(about.values())
+    }
+    known = words.vocabulary.stems(set().union(*texts.values()))
+    found = {
+        each: frozenset(stem for word in text for stem in _query_stems(known[word], wanted, forms))
+        for each, text in texts.items()
+    }
+    return {key: found[each] for key, each in about.items() if found[each]}
+
+
+def coverage(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
+    """{item key: the share of the query's weight that its text, heading and tags match, 0 to 1}."""
+    total = weights.total or 1.0
+    return {
+        key: sum(weights.idf[stem] for stem in sorted(have)) / total
+        for key, have in matching_stems(words, items, weights.idf.keys(), weights.forms).items()
+    }
 
 
 # -- semantic retriever ------------------------------------------------------------------------------------
@@ -667,28 +709,6 @@ def _hops(
 
 
 # -- temporal retriever ------------------------------------------------------------------------------------
-
-
-def read_dates(
-    words: WordIndex | None, text: str, now: datetime, zone: tzinfo | None, kinds: Sequence[str] = ()
-) -> dates.Reading:
-    """The days that a query asks about. A past one without a year ("the dinner of 3 December") is the next
-    one, if the bank has items of that only, or any and the query asks for open tasks."""
-    time = dates.read(text, now, zone)
-    today = f"{now.astimezone(zone) if zone and now.tzinfo else now:%Y-%m-%d}"
-    if words is None or not time.start or not time.end or time.end > today:
-        return time
-    todo = "todo" in kinds or "todo" in (asks_for_tasks(text) or ())
-    if not todo and _has_days(words, time):
-        return time
-    ahead = dates.read(text, now, zone, ahead=True)
-    coming = ahead.end is not None and ahead.end > today
-    return ahead if coming and _has_days(words, ahead) else time
-
-
-def _has_days(words: WordIndex, time: dates.Reading) -> bool:
-    sql = "SELECT 1 FROM items WHERE date >= ? AND date < ? LIMIT 1"
-    return words.db.execute(sql, (time.start, time.end)).fetchone() is not None
 
 
 def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: Filters) -> list[ArmHit]:

@@ -36,7 +36,7 @@ from ua_memory.recall.arms import (
     inverse_frequency,
     is_generic,
     parse_query,
-    read_dates,
+    query_dates,
 )
 from ua_memory.recall.calibration import ANSWERED, BASELINE_RANK, SAME_TOPIC, calibrated, likelihood
 from ua_memory.recall.dedupe import KeptHit, fold, with_support
@@ -453,7 +453,7 @@ class _Search:
             return [], {}, [f"keyword search only: {error}"]
 
     def _parse(self, text: str, embedded: EmbeddedQuery | None) -> _PreparedQuery:
-        window, order, past = _query_dates(self.index, text, self.where)
+        window, order, past = query_dates(self.index, text, self.where)
         notes: list[str] = []
         quoted = self.index.words.items("texthash = ? LIMIT 1", [texthash(text.strip())])
         if quoted and window and not window.only:
@@ -611,21 +611,6 @@ def _has_role(text: str, name: str, role: str) -> bool:
         return re.match(who, text) is not None
     holder = who if role in name else f"{who}{_HOLDS}{role}|{role}{_HOLDS}{who}"
     return re.search(holder, text) is not None
-
-
-def _query_dates(
-    index: Index, text: str, where: Filters
-) -> tuple[DateRange | None, dates.Order | None, bool]:
-    """(the days that a query asks about, as of `asked_at` (None: the clock) in its zone; whether it
-    asks for the newest or oldest; whether it asks about the past)."""
-    text = clean(text)
-    now = where.asked_at or index.store.now()
-    time = read_dates(index.words, text, now, index.store.config.zone, where.kinds)
-    only = is_generic(text, time.at, foreign=time.foreign)
-    window = DateRange(time.start or "", time.end or "", only, time.at) if time else None
-    today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
-    past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
-    return window, time.order, past
 
 
 def _reorder(
