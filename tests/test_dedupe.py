@@ -225,6 +225,8 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("Hugo's line costs 8,760 euros, says Iberdrola", "the line is 9,140 after all, not 8,760",
          "what does Hugo's line cost"),
         ("The code of the house is 4711", "The code is 1234 instead of 4711", "code of the house"),
+        ("アリスの家賃は800円です\n  - entities: [[アリス]]", "アリスの家賃は900円に変わった",
+         "アリスの家賃は"),
         ("Mia tem 2 gatos", "Mia agora tem três gatos", "quantos gatos tem a Mia?"),
         ("Mia a deux chats", "Mia a maintenant trois chats", "combien de chats a Mia ?"),
         ("Le repas du club est le samedi 28", "Le repas du club passe au samedi 5 décembre",

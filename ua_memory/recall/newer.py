@@ -14,7 +14,7 @@ sentence with a word of the query: a passage matches by all its sentences, a fac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
@@ -505,13 +505,10 @@ def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) ->
 
 def _passes_on(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
     """Whether who is asked for gave way to another: Ines is the secretary, Marta took that over from Ines."""
-    if not (new.says_change and asked & old.words & new.words):
-        return False
-    holders = (re.escape(name) for name in entities(old.text))
-    return any(
+    return bool(new.says_change and asked & old.words & new.words) and any(
         re.search(rf"\b{_GIVES_WAY}{name}\b", new.text)
         and re.search(rf"\b(?:{name} {_IS}|{_IS} {name})\b", old.text)
-        for name in holders
+        for name in map(re.escape, entities(old.text))
     )
 
 
@@ -548,14 +545,16 @@ def _has_another(name: Mapping[str, str], item: IndexItem, asked: frozenset[str]
     return bool(stems) and _has_any(item, stems) and not _has_name(item, [name[stem] for stem in stems])
 
 
-def _has_name(item: IndexItem, words: Iterable[str]) -> bool:
-    """Whether an item has one of a name's words; a plural or genitive only if it begins with a capital."""
+def _has_name(item: IndexItem, words: Collection[str]) -> bool:
+    """Whether an item has one of a name's words, in other letters than Latin its stem; a plural or genitive
+    only if it begins with a capital."""
     text = " ".join((item.heading, item.text, *item.entities, *item.tags))
-    capital = (
-        (word, f"{word[0].upper()}(?i:{word[1:].removesuffix('s')})(?:e?s|e?n)?")
-        for word in map(re.escape, words)
+    if any(word > "ɏ" and word_stem(word) in text.casefold() for word in words):
+        return True
+    forms = (
+        f"(?i:{w})|{w[0].upper()}(?i:{w[1:].removesuffix('s')})(?:e?s|e?n)?" for w in map(re.escape, words)
     )
-    return any(re.search(rf"\b(?:(?i:{word})|{forms})\b", text) for word, forms in capital)
+    return any(re.search(rf"\b(?:{each})\b", text) for each in forms)
 
 
 def _has_any(item: IndexItem, stems: Iterable[str]) -> bool:
