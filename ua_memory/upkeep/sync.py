@@ -181,10 +181,9 @@ class RemoteTombstones:
 
 @dataclass(frozen=True, slots=True)
 class _JoinPreview:
-    """A dry run of joining another history: the merge base, the ids that only the other has forgotten, the
-    texts to remove with them, and the files afterwards."""
+    """A dry run of joining another history: the ids that only the other has forgotten, the texts to remove
+    with them, and the files afterwards."""
 
-    base: str | None
     joined: JoinResult
     forgotten: tuple[str, ...] = ()
     needles: tuple[Needle, ...] = ()
@@ -231,14 +230,14 @@ def _preview_join(store: Store, other: str, *, base: str | None = None, always: 
     known = {block for rev in (head, base) if rev for block in parse(history.read(rev, PATH))}
     new = {name: stone for name, stone in parse(history.read(other, PATH)).items() if name not in known}
     if not new and not always:
-        return _JoinPreview(base, JoinResult(Merge({})))
+        return _JoinPreview(JoinResult(Merge({})))
     seen = join_history(store, other, door="", subject="", dry_run=True, base=base)
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _texts_to_remove(store, base, new) if new else ()
     derived = seen.forgotten_plans.ours.derived_texts
     sought += needles_not_in(derived, sought, files.values(), store.config.redact)
-    return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
+    return _JoinPreview(seen, tuple(sorted(new)), sought, files)
 
 
 def _texts_to_remove(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
