@@ -106,15 +106,7 @@ def read_transcript(
     `client` and `session` override what the transcript says of itself. Malformed for a file that is no
     transcript, Usage for a client name that no heading can hold, and for a stream that is not of bytes.
     """
-    listed = isinstance(stream, Iterable) and not (
-        hasattr(stream, "read") or isinstance(stream, str | bytes | Mapping)
-    )
-    source: Any = messages_stream([*stream]) if listed else stream
-    if not isinstance(source.read(0) if hasattr(source, "read") else None, bytes):
-        raise Usage(
-            f"a transcript is a list of messages or a stream of bytes, not {type(stream).__name__}",
-            hint='pass [{"role": "user", "content": …}] or open(FILE, "rb"); a text goes to memory.retain',
-        )
+    source, listed = _as_stream(stream)
     reading = read(source, client="messages" if listed else None)
     header = reading.session
     whose = replace(header, client=client or header.client, session=session or header.session)
@@ -143,6 +135,20 @@ def read_transcript(
         turns = list(ledger.without_captured(reading, known, reading.reached))
     notes = (*notes, *undone_notes, *_reading_notes(reading))
     return replace(result, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
+
+
+def _as_stream(transcript: Transcript) -> tuple[Any, bool]:
+    """(a stream of bytes, whether the transcript is a list of messages). Usage for anything else."""
+    listed = isinstance(transcript, Iterable) and not (
+        hasattr(transcript, "read") or isinstance(transcript, str | bytes | Mapping)
+    )
+    source: Any = messages_stream([*transcript]) if listed else transcript
+    if not isinstance(source.read(0) if hasattr(source, "read") else None, bytes):
+        raise Usage(
+            f"a transcript is a list of messages or a stream of bytes, not {type(transcript).__name__}",
+            hint='pass [{"role": "user", "content": …}] or open(FILE, "rb"); a text goes to memory.retain',
+        )
+    return source, listed
 
 
 def _name_by_turns(turns: Iterable[Turn], listed: bool) -> str:
