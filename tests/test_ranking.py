@@ -173,6 +173,14 @@ def test_the_whole_of_a_query_counts_beside_its_words(tmp_path: Path, model: Emb
     assert all(hit.parts["meaning"] == 0 for hit in german)  # which the model does not understand
 
 
+def test_a_day_of_a_month_answers_when_and_no_question_for_the_time(tmp_path: Path, model: Embedder) -> None:
+    facts = ("redpanda migration is postponed to 18 jan", "the redpanda cluster runs in the new hall")
+    with an_index(a_bank(tmp_path, {DAY: log(*facts)}), model) as index:
+        for query, kinds in (("when do we switch to redpanda", (1, -1)), ("what time is redpanda", (-1, -1))):
+            kind = {hit.item.text: hit.parts["kind"] for hit in search(index, query).hits}
+            assert tuple(kind[fact] for fact in facts) == kinds
+
+
 def test_a_processor_that_speaks_of_invalid_values_stops_no_search(
     tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

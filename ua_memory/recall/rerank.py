@@ -14,6 +14,7 @@ from ua_memory.index.items import IndexItem
 from ua_memory.index.terms import is_english, is_unspaced
 from ua_memory.recall.arms import DateRange, MatchPart, ParsedQuery, Part, QueryWord, Ranked
 from ua_memory.text import questions
+from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import numerals
 
 if TYPE_CHECKING:
@@ -129,6 +130,10 @@ _CLOCK = (
     r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|h|o'clock)\b"
     r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
 )
+_DAY = (
+    rf"\b(?:{A_MONTH})\.? \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?(?:{A_MONTH})\b"
+    r"|\b20\d\d-\d\d-\d\d\b|\btomorrow\b"
+)
 _MONEY = (
     r"[€$£¥]\s?\d|\dp\b|\d\s?(?:k\s)?"
     r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
@@ -142,10 +147,11 @@ _KINDS = [
     )
     for english, foreign, answer in (
         (
-            r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening (?:time|hour)",
+            r"\bwhat time\b|\btime\W*$|\bopening (?:time|hour)",
             r"\bquelle heure\b|\bwie ?viel uhr\b|\bqué hora\b|\bche ora\b|\bque horas\b|\bhoe laat\b",
             _CLOCK,
         ),
+        (r"\bwhen (?:is|are|do|does|can|should|will)\b", "(?!)", f"{_CLOCK}|{_DAY}"),
         (
             r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b",
             r"\b(?:prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
