@@ -130,6 +130,7 @@ def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str
         "TypeError: we always need this because it must be\n    at read (app.ts:12:3)",
         "E   AssertionError: assert 10.00 == Decimal('10.01')\ntests/test_fees.py:203: AssertionError",
         "the button is gone, fix that",
+        "python: can we go to 3.12 yet",
     ],
 )
 def test_errands_questions_thanks_and_pasted_output_are_not(said: str) -> None:
@@ -1552,6 +1553,18 @@ def test_a_remark_denies_nothing(remark: str) -> None:
 )
 def test_pleasantries_questions_and_what_leans_on_nothing_are_no_facts(said: str) -> None:
     assert person(said) == [] and assistant(said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "but i dont want to use it, lets finish pr 3 today",
+        "hm then do we need it at all, since it takes 200ms",
+    ],
+)
+def test_a_chore_or_a_question_with_a_number_is_no_remark(said: str) -> None:
+    answer = "Lookups take 200 ms again, and the cache saves 88 % of them."
+    assert not any(said in one for one in texts(extract(talk(("assistant", answer), ("person", said)))))
 
 
 def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
