@@ -10,7 +10,6 @@ import pytest
 from banks import NOON, Bank, git, new_bank
 
 from ua_memory.memory import Memory
-from ua_memory.recall import readonly as glance
 from ua_memory.recall.readonly import ReadOnlySearch, core_block, open_index
 from ua_memory.recall.search import for_prompt
 from ua_memory.text.noise import LONGEST_BLOCK, RECALL_CLOSE
@@ -57,7 +56,7 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
     )
     assert len(found.recall("heroku", 1).splitlines()) == 4
     assert found.recall('"by hand"', 6).count("\n- ") == 1
-    assert "squeaks" in found.recall("sqeaks", 6) and not found.recall("sqeaks", 6, glance.COVERAGE)
+    assert "squeaks" in found.recall("sqeaks", 6) and not found.for_prompt("sqeaks", 6, "", "", 0)
     for nothing in ("", "?!", "otters", '"hand by"'):
         assert found.recall(nothing, 6) == "", nothing
     found.close()
@@ -66,10 +65,9 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
 def test_a_prompt_is_only_told_what_has_enough_of_its_words(bank: Bank) -> None:
     found = seen(bank)
     assert found
-    assert "Alice" in found.recall("is heroku cheaper?", 6, glance.COVERAGE)
-    assert not found.recall(
-        "please refactor the parser module, wind up its loops and tests", 6, glance.COVERAGE
-    )
+    assert "Alice" in found.for_prompt("is heroku cheaper?", 6, "", "", 0)
+    unrelated = "please refactor the parser module, wind up its loops and tests"
+    assert not found.for_prompt(unrelated, 6, "", "", 0)
     assert found.recall("x " * 5000 + " ".join(f"w{n}" for n in range(5000)), 6) == ""
     found.close()
 
