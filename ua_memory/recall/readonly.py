@@ -138,10 +138,10 @@ class ReadOnlySearch:
         self._root, self._db = root, db
         self._can_stem = False
 
-    def recall(self, query: str, limit: int) -> str:
+    def recall(self, query: str, limit: int, enough: float = 0.0) -> str:
         """The best lines for a query, as a block; '' if there are none."""
         ids = identifiers(query)
-        found = filter(None, (self._row(number, ids) for number, _ in self._ranked(query, 0.0)))
+        found = filter(None, (self._row(number, ids) for number, _ in self._ranked(query, enough)))
         return noise.block("search", BY_WORDS, list(islice(found, limit)))[0]
 
     def for_prompt(self, prompt: str, limit: int, project: str, but: str, passages: int) -> str:
