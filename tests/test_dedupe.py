@@ -499,6 +499,9 @@ def test_a_newer_value_replaces_the_older_one_only_if_it_is_about_what_is_asked(
         ("La réunion est à 14h.", "On avance la réunion de 14h à 13h.", "À quelle heure est la réunion ?"),
         ("The rent is 900 euros.",
          "They raise the rent from 900 to 950 euros in May.", "How much is the rent?"),
+        ("coverage gate is 85% in ci, dont lower it ever",
+         "and the coverage gate is gone, ci only reports it now", "coverage gate"),
+        ("squash merging is the default", "squash merging is off since yesterday", "squash merging"),
     ],
 )  # fmt: skip
 def test_what_somebody_ended_left_or_moves_stands_before_what_was(
@@ -560,6 +563,8 @@ def test_what_somebody_ended_left_or_moves_stands_before_what_was(
          "I cancelled the hotel in May.", "How much was the gym membership?"),
         ("The launch is on 13 December.",
          "Ann is on holiday from 13 December to 20 January.", "When is the launch?"),
+        ("Ask Henrik Maier for the keys.", "Henrik Maier is off since Monday.", "Who has the keys?"),
+        ("The login button is blue.", "The login form is gone now.", "What colour is the login button?"),
         ("The shop opens at 9:00.", "Ben works in the shop from 9:00 to 12:00.", "When does the shop open?"),
         ("Das Büro hat von 9 bis 17 Uhr auf.",
          "Petra ist von 9 bis 12 Uhr beim Arzt.", "Wann hat das Büro auf?"),

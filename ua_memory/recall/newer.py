@@ -666,6 +666,8 @@ def _ends_by_leaving(move: Move, new: IndexItem, old: IndexItem, asked: frozense
         return False
     if move.kind == "left":
         return bool(subject) and subject <= theirs
+    if move.kind == "gone":
+        return asked & theirs <= mine
     if not ({*words_of(move.who)} <= _SPEAKING and new.speaker == old.speaker):
         return False
     if len(things) > 1 and asked & theirs <= mine:

@@ -227,7 +227,8 @@ MOVED = late(lambda: _change_words("moved"), re.IGNORECASE)
 _MOVE_HINTS: Mapping[str, Sequence[str]] = {
     "english": ("moved", "relocated", "moving", " now", "joined", "joining", "hired", "started", "switched",
                 "migrated", "shifted", "transferred", "changed", "left ", "quit ", "replaced", "swapped",
-                "dropped", "ditched", "cancel", "gave up", "stopped", "got rid", "terminated"),
+                "dropped", "ditched", "cancel", "gave up", "stopped", "got rid", "terminated",
+                " gone", " off", " retired", " history"),
     "german": ("gezogen", "zog", "zieh", "jetzt", "nun ", "inzwischen", "mittlerweile", "wechsel",
                "umgestiegen", "umgezogen", "migriert", "verlegt", "verschoben", "ersetzt",
                "verlassen", "gekündigt", "abgeschafft", "abbestellt", "aufgegeben"),
@@ -292,7 +293,7 @@ def _move_patterns(
 
 Move = namedtuple("Move", ("kind", "who", "new", "old"))
 """A statement of where somebody is, or what is used: its kind (home, work, role, place or any; of an end: end
-or left), who, the value, and the old value or ''."""
+left or gone), who, the value, and the old value or ''."""
 
 
 def moves(text: str, language: str, sort: MoveSort) -> Iterator[Move]:
@@ -303,7 +304,7 @@ def moves(text: str, language: str, sort: MoveSort) -> Iterator[Move]:
         if found := how.search(text):
             said, start = found.groupdict(), found.start()
             who = said.get("who") or _find_subject(before, text[max(0, start - _BEFORE) : start], found[0])
-            if who:
+            if who or what == "gone":  # of itself
                 yield Move(what, who, said["new"], said.get("old") or "")
 
 
