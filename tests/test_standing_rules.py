@@ -130,6 +130,11 @@ OTHERS = (
     "Ne pas oublier le pain.",
     "Je préfère attendre demain.",
     "Je ne veux pas y aller ce soir.",
+    "no sé qué decidió",
+    "no creo",
+    "y no vino nadie",
+    "no lo tengo claro",
+    "no dia 3 de dezembro às 16h",
 )
 
 
@@ -178,6 +183,9 @@ def test_what_denies_a_rule_or_quotes_or_wishes_for_one_is_none(text: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
+        "no le digas nada a Rosa",
+        "no me pongas tablas",
+        "no servers in the US",
         "we no longer use yarn, only pnpm",
         "Marta said we must never touch the ledger",
         "no need to ask, always format",
