@@ -1775,3 +1775,18 @@ def test_who_answers_their_own_question_is_kept_with_it(agent: str, reply: str, 
 )
 def test_what_is_chosen_in_french_is_kept(text: str, kept: bool) -> None:
     assert bool(person(text)) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hugo decidió que sí quiere ducha.", "Elena cambió de turno, ahora trabaja de día",
+        "al final vamos con teja árabe", "quedamos en vernos en su estudio",
+        "ya no vamos con la constructora",
+        "no, tengo que avisar antes del lunes", "abbiamo deciso di togliere il camino",
+        "a Teresa decidiu não fazer piscina na casa", "wir haben uns beide gegen einen Aufzug entschieden",
+    ],
+)  # fmt: skip
+def test_a_decision_or_a_day_is_kept_in_other_languages(text: str) -> None:
+    turns = [Turn("a", "person", text), Turn("b", "assistant", "Ok.")]
+    assert [one.text for one in extract(turns)] == [text]
