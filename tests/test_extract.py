@@ -1790,3 +1790,16 @@ def test_what_is_chosen_in_french_is_kept(text: str, kept: bool) -> None:
 def test_a_decision_or_a_day_is_kept_in_other_languages(text: str) -> None:
     turns = [Turn("a", "person", text), Turn("b", "assistant", "Ok.")]
     assert [one.text for one in extract(turns)] == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bom dia, preciso de ajuda com um email para a Teresa.", "Hola, me ayudas con un correo para Teresa?",
+        "Buenos días, necesito ayuda con un correo para Teresa.",
+        "Good morning, I need help with an email to Teresa.",
+        "necesito que me traduzcas este párrafo al inglés",
+    ],
+)  # fmt: skip
+def test_to_ask_for_help_is_not_kept(text: str) -> None:
+    assert extract([Turn("a", "person", text), Turn("b", "assistant", "Ok.")]) == []
