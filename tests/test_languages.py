@@ -349,3 +349,10 @@ def test_a_latin_name_is_found_among_japanese(
 def test_a_greeting_asks_for_nothing(prompt: str) -> None:
     assert not specific_words(prompt)
     assert "morgen" in specific_words(f"{prompt} was ist morgen")
+
+
+def test_a_small_word_is_no_form_of_another() -> None:
+    index = made(
+        "La tienda de la playa abre el lunes pero cierra el martes", "Compramos peras para la tienda"
+    )
+    assert index.vocabulary.forms(["pera"], ()) == {"pera": ()}

@@ -556,7 +556,7 @@ def forms(
         for term, stem in zip(inflected, stem_words(language, inflected), strict=True):
             sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
             rows = db.execute(sql, (language, stem, without_accents(term), MOST_FORMS))
-            known = [word for (word,) in rows]
+            known = [word for (word,) in rows if word not in all_stop_words()]  # pero is no form of pera
             # A text whose language was not recognised is found if it has the stem itself as a word.
             bare = [stem] if not known and not counts[term] and _has_forms(stem) else []
             rare = counts[term] <= RARE_ITEMS and sum(frequencies([term, *known]).values()) <= RARE_ITEMS
