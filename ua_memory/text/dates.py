@@ -917,7 +917,9 @@ def _valid_day(year: str, month: str, day: str) -> str | None:
 
 _CLOCK = late(
     r"(?P<at>\b(?:at|a\s+las?|um|gegen|à|vers|às|om|alle(?:\s+ore)?)\s+|の)?(?<![\d.:-])(?P<hour>[01]?\d|2[0-3])"
-    r"(?:[:h時](?P<minute>[0-5]\d))?\s*(?P<unit>uhr|uur|h|heures?|hs|時|(?P<half>[ap])\.?m\b)?(?![\w:-])",
+    r"(?:[:h時](?P<minute>[0-5]\d))?\s*(?P<unit>uhr|uur|h|heures?|hs|時|(?P<half>[ap])\.?m\b)?(?![\w:-])"
+    r"(?:\s+(?:de la|da|du|del|di|de l['’]|dell['’])\s*"
+    r"(?:(?P<late>tarde|noche|noite|sera|pomeriggio|soir|après-midi)|mañana|manhã|mattina|matin)\b)?",
     re.IGNORECASE,
 )
 
@@ -933,10 +935,12 @@ def parse_when(text: str, now: datetime) -> str:
     clock = found[-1] if found else None
     rest = text[: clock.start()] + text[clock.end() :] if clock else text
     first, last = parse_days(rest.strip() or ("today" if clock else ""), now, nearest=True)
+    if clock and clock["late"] and clock["hour"] == "12":
+        raise ValueError(text)  # las 12 de la noche: of which day?
     if first is None or last is None or (clock and first != last) or re.search(r"\d:\d", rest):
         raise ValueError(text)
     if clock:
-        hour, half = int(clock["hour"]), (clock["half"] or "").lower()
+        hour, half = int(clock["hour"]), "p" if clock["late"] else (clock["half"] or "").lower()
         hour = hour % 12 + 12 * (half == "p") if half and hour <= 12 else hour
         return f"{first}T{hour:02}:{clock['minute'] or '00'}"
     if first == last:
