@@ -439,6 +439,21 @@ def test_the_newest_number_of_another_is_not_that_of_somebody_in_a_table(tmp_pat
     assert found.answered and "| Bertrand Morvan |" in found.hits[0].item.text
 
 
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("cuanto me cobra Marta por el estudio", "Marta comparte el estudio por 3.450 € al mes"),
+        ("quanto cobra o Rui pelo levantamento", "o levantamento do Rui custa 2 mil euros"),
+        ("a que hora es la cena con Marta", "la cena con Marta empieza a las 9"),
+    ],
+)
+def test_the_kind_of_an_answer_counts_in_other_languages(tmp_path: Path, query: str, answer: str) -> None:
+    others = ["Marta dibuja en el estudio", "o Rui faz o levantamento", "la cena con Marta es en casa"]
+    with indexed(tmp_path, {"memory/2026-11-20.md": log(*others, answer)}) as index:
+        one = search(index, query).hits[0]
+        assert one.item.text == answer and one.parts["kind"] == 1 and one.parts["form"] > 0
+
+
 def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> None:
     booked = "booked Lisbon: TAP from Basel 15 june, hotel Mouraria Lodge, 4 nights"
     others = ["sardines at Ramiro 14 euro", "the tram to Graça takes 20 minutes", "Alfama is steep"]

@@ -128,14 +128,14 @@ KIND_LIFT = 0.1
 """The bonus for containing the kind of answer that is asked for: a time, an amount, a number."""
 _CLOCK = (
     r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|h|o'clock)\b"
-    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:a las?|às|alle|um|om|vers) \d{1,2}\b"
 )
 _DAY = (
     rf"\b(?:{A_MONTH})\.? \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?(?:{A_MONTH})\b"
     r"|\b20\d\d-\d\d-\d\d\b|\btomorrow\b"
 )
 _MONEY = (
-    r"[€$£¥]\s?\d|\dp\b|\d\s?(?:k\s)?"
+    r"[€$£¥]\s?\d|\dp\b|\d\s?(?:(?:k|mil|mille|mila|tausend)\s)?"
     r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
 )
 _NUMBER = rf"\d|\b(?:{'|'.join(numerals())})\b"
@@ -148,14 +148,17 @@ _KINDS = [
     for english, foreign, answer in (
         (
             r"\bwhat time\b|\btime\W*$|\bopening (?:time|hour)",
-            r"\bquelle heure\b|\bwie ?viel uhr\b|\bqué hora\b|\bche ora\b|\bque horas\b|\bhoe laat\b",
+            r"\bquelle heure\b|\bwie ?viel uhr\b|\bqu[eé] horas?\b|\bche ora\b|\bhoe laat\b",
             _CLOCK,
         ),
         (r"\bwhen (?:is|are|do|does|can|should|will)\b", "(?!)", f"{_CLOCK}|{_DAY}"),
         (
             r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b",
             r"\b(?:prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
-            r"|cu[aá]nto (?:cuesta|vale)|precio|quanto cost[ao]|prezzo|quanto custa|preço|prijs)\b",
+            r"|cu[aá]nto (?:(?:me|te|le|nos|les) )?(?:cuesta|costó|vale|cobr\w+|pag\w+|sale)"
+            r"|quanto (?:(?:me|te|nos|mi|ti|ci) )?(?:cost[ao]|custa|custou|cobra\w*|pag\w+|prende)"
+            r"|precio|prezzo|preço"
+            r"|combien (?:demande|prend)\w*|prijs)\b",
             _MONEY,
         ),
         (
