@@ -273,7 +273,7 @@ def test_sessions_of_opencode_are_read_once_and_its_sub_agents_left_aside(shell:
 def test_packed_lines_of_openclaw_are_unpacked(shell: Shell) -> None:
     plain = openclaw(shell)
     query = "SELECT event_json FROM transcript_events WHERE session_id = 'oc-1' ORDER BY seq"
-    with sqlite3.connect(plain) as there:
+    with closing(sqlite3.connect(plain)) as there:
         lines = [row[0].encode() for row in there.execute(query)]
     plain.unlink()
     openclaw(shell, packed=tuple(_zipped(line) for line in lines))

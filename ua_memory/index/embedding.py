@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 from zlib import crc32
 
 from ua_memory.index.generations import create_private_file
@@ -861,6 +861,7 @@ class Cache:
     def _open(self) -> sqlite3.Connection:
         create_private_file(self.file)
         db = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False, timeout=10)
+        finalize(self, db.close).atexit = False  # else Python 3.13 warns
         try:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from weakref import finalize
 
 from ua_memory.discovery import INDEX_VERSION
 from ua_memory.index import items as index_items
@@ -331,6 +332,8 @@ class WordIndex:
         if file != ":memory:":
             create_private_file(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
+        # Python 3.13 warns of a connection that goes without being closed.
+        finalize(self, self.db.close).atexit = False
         self._reader = ItemReader(self.db)
         try:
             self._open()
