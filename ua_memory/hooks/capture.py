@@ -201,4 +201,5 @@ def _start_text(_: Call, memory: Memory, event: Event) -> str:
     index = None
     if event.why == "compact":
         index = readonly.open_index(bank, memory.config.few, memory.config.redact)
-    return context.start_text(event, bank, core, index, project_lines) or ""
+    with contextlib.closing(index) if index else contextlib.nullcontext():
+        return context.start_text(event, bank, core, index, project_lines) or ""
