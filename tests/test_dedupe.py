@@ -502,6 +502,9 @@ def test_a_newer_value_replaces_the_older_one_only_if_it_is_about_what_is_asked(
         ("coverage gate is 85% in ci, dont lower it ever",
          "and the coverage gate is gone, ci only reports it now", "coverage gate"),
         ("squash merging is the default", "squash merging is off since yesterday", "squash merging"),
+        ("van from Hatton, they do it for 780 all in",
+         "hatton mailed, because of the date and the third floor its 845 now",
+         "how much is the van of hatton"),
     ],
 )  # fmt: skip
 def test_what_somebody_ended_left_or_moves_stands_before_what_was(

@@ -56,7 +56,7 @@ _NEGATION_OR_POLITE = re.compile(rf"{_NEGATION.pattern}|もう|ます", re.IGNOR
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
 """Capitalised words that do not begin a sentence."""
 _REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
-_REASON_CLAUSE = re.compile(rf"{_REASON.pattern}[^,;:.]*")
+_REASON_CLAUSE = re.compile(rf"{_REASON.pattern}(?:\s+\S+[^,;:.]*?(?=\bit['’]?s\b)|[^,;:.]*)")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
