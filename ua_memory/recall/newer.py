@@ -76,9 +76,12 @@ _AFTER_DAY = (
     r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
 )  # fmt: skip
 """What follows a day of the month, but not the number of a floor or an attempt."""
+_ROMANCE_DAY = (
+    "(?:(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)"
+)
 _A_DAY = (
     r"\b(?=[dfjlmstvwz])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
-    r"|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
+    rf"|{_ROMANCE_DAY}"
     r"|(?:lune|marte|mercole|giove|vener)dì|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b|[月火水木金土日]曜"
 )
 """A day of the week, which is a value of a sentence that states a change."""
@@ -90,8 +93,7 @@ _VALUES = {
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
         rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
         rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})"
-        rf"|\b(?:(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)"
-        rf"\s+\d{{1,2}}(?!\s*(?:h\b|[:.\d]|(?:de\s+)?{_MONTHS})))",
+        rf"|\b{_ROMANCE_DAY}\s+\d{{1,2}}(?!\s*(?:h\b|[:.\d]|(?:de\s+)?{_MONTHS})))",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),

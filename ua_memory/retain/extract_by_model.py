@@ -301,17 +301,13 @@ def _with_numbered_weekdays(text: str, said: date) -> str:
         if (
             number is None
             or any(map(foreign_dates.is_month, rest))
-            or (rest and rest[0] not in _small_words())
+            or (rest and rest[0] not in STOP_WORDS and rest[0] not in all_stop_words())
         ):
             return found[0]
         day = text_calendar.day_on_weekday(number, int(found["day"]), said)
         return day.isoformat() if day else found[0]
 
     return _NUMBERED.sub(in_digits, text)
-
-
-def _small_words() -> frozenset[str]:
-    return STOP_WORDS | all_stop_words()
 
 
 def _named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
@@ -334,9 +330,8 @@ def _weekdays(text: str, said: date) -> Iterator[tuple[date, int]]:
     code = foreign_dates.language(text)
     english = [(found[0], found.start()) for found in _WORD.finditer(text)]
     words = [(word, at) for word, at, _ in foreign_dates.translated(text, code)] if code else english
-    numbers = {name.lower(): number for number, name in enumerate(calendar.day_name)}
     for word, at in words:
-        if (number := numbers.get(word.lower())) is not None:
+        if (number := text_calendar.WEEKDAYS.get(word.lower())) is not None:
             yield said + timedelta(days=(number - said.weekday()) % 7), at
 
 
@@ -413,7 +408,7 @@ def _day_of_week(match: re.Match[str], said: date) -> Iterator[tuple[date, date]
     if _HABIT.search(_CLAUSE_SIGN.split(before)[-1]) or _HABIT.search(_CLAUSE_SIGN.split(after)[0]):
         return
     tense = text_calendar.tense(match.string, match.start("day"), match.end("day"))
-    back = (said.weekday() - text_calendar.DAY_NAMES[match["day"].casefold()]) % 7 or 7
+    back = (said.weekday() - text_calendar.WEEKDAYS[match["day"].casefold()]) % 7 or 7
     day = said - timedelta(days=back if tense == "past" else back - 7 if back < 7 else -7)
     yield day, day + timedelta(days=1)
 

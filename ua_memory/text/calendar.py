@@ -1135,8 +1135,8 @@ _YEAR = r"(?:of\s+)?(?P<year>(?:19|20)\d\d|(?:last|this|next)\s+year)"
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 _STEPS = {"last": -1, "this": 0, "next": 1}
 _WEEKDAY = "(?P<weekday>" + "|".join(WEEKDAYS) + ")"
-_ALL_WEEKDAYS = WEEKDAYS | SHORT_WEEKDAYS
-_OF_WEEKDAY = rf"(?:(?P<weekday>{'|'.join(_ALL_WEEKDAYS)})\.?,?\s+(?:the\s+)?)?"
+ALL_WEEKDAYS = WEEKDAYS | SHORT_WEEKDAYS
+_OF_WEEKDAY = rf"(?:(?P<weekday>{'|'.join(ALL_WEEKDAYS)})\.?,?\s+(?:the\s+)?)?"
 
 Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
 
@@ -1180,7 +1180,7 @@ def _day_of_month(match: re.Match[str], said_on: date) -> tuple[date, date]:
     if year:
         return _day(date(_year_named(year, said_on), month, day))
     near = in_nearby_years(said_on, month, day)
-    weekday, how = _ALL_WEEKDAYS.get((match["weekday"] or "").lower()), _tense(match)
+    weekday, how = ALL_WEEKDAYS.get((match["weekday"] or "").lower()), _tense(match)
     near = [one for one in near if one.weekday() == weekday] or near
     # "Decided on 3 March" is never next March's; where nothing tells, people mean the nearest one.
     told = [d for d in near if (d <= said_on if how == "past" else d >= said_on or how != "ahead")]
@@ -1279,9 +1279,8 @@ _READERS = tuple(_readers())
 
 
 MONTH_NAMES = {name.casefold(): n for n, name in enumerate(calendar.month_name) if n}
-DAY_NAMES = {name.casefold(): n for n, name in enumerate(calendar.day_name)}
 _UNCLEAR = ("march", "may", "august")
-_CLEARLY = "|".join(name for name in (*MONTH_NAMES, *DAY_NAMES) if name not in _UNCLEAR)
+_CLEARLY = "|".join(name for name in (*MONTH_NAMES, *WEEKDAYS) if name not in _UNCLEAR)
 _PREPOSED = (
     r"(?:in|since|until|till|by|during|over|from|of|for|last|next|this|early|late|mid)[ \n-](?:the[ \n])?"
 )
@@ -1293,7 +1292,7 @@ _MOMENT = late(
     r"|\bat[ \n](?P<hour>noon|midnight|dawn|night)\b",
 )
 _DIRECTED = late(
-    rf"\b(?:(?P<on>by|until|till|before)|(?P<back>since))[ \n](?P<day>{'|'.join(DAY_NAMES)})\b"
+    rf"\b(?:(?P<on>by|until|till|before)|(?P<back>since))[ \n](?P<day>{'|'.join(WEEKDAYS)})\b"
     r"|\bend[ \n]of[ \n](?:the|this)[ \n](?P<end>month|year)\b",
     re.IGNORECASE,
 )
@@ -1308,9 +1307,9 @@ def moments(text: str) -> Iterator[str]:
 def matches_range(moment: str, stretches: set[tuple[date, date]]) -> bool:
     """Whether one of these date ranges (start, and the day after the end) is in a month, or is a weekday, of
     this name."""
-    if moment in DAY_NAMES:
+    if moment in WEEKDAYS:
         days = (start for start, end in stretches if (end - start).days == 1)
-        return any(day.weekday() == DAY_NAMES[moment] for day in days)
+        return any(day.weekday() == WEEKDAYS[moment] for day in days)
     months = (start.month for start, end in stretches if (end - start).days < 32)
     return moment in MONTH_NAMES and MONTH_NAMES[moment] in months
 
@@ -1326,6 +1325,6 @@ def implied_days(text: str, said_on: date) -> Iterator[date]:
             month = said_on.month if match["end"].casefold() == "month" else 12
             yield date(said_on.year, month, calendar.monthrange(said_on.year, month)[1])
             continue
-        off = (DAY_NAMES[match["day"].casefold()] - said_on.weekday()) % 7 or 7
+        off = (WEEKDAYS[match["day"].casefold()] - said_on.weekday()) % 7 or 7
         with suppress(OverflowError):  # there is no day before year 1 or after 9999
             yield said_on + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)

@@ -14,9 +14,8 @@ from ua_memory.text import calendar
 from ua_memory.text.calendar import (
     A_MONTH,
     ALL_MONTHS,
-    DAY_NAMES,
+    ALL_WEEKDAYS,
     MONTH_NAMES,
-    SHORT_WEEKDAYS,
     WEEKDAYS,
     implied_days,
     matches_range,
@@ -530,7 +529,7 @@ class SourceText:
             return False
         day = date.fromisoformat(claim)
         away = abs((day - self._said_on).days)
-        weekdays = {(WEEKDAYS | SHORT_WEEKDAYS).get(word) for word in self._words}
+        weekdays = {ALL_WEEKDAYS.get(word) for word in self._words}
         weekdays -= {each.weekday() for each in self._ahead}  # "by Friday" is one day
         if away < 14 and day.weekday() in weekdays:
             return True
@@ -794,7 +793,7 @@ def _matcher_of(text: str) -> Callable[[str], bool]:
 
 @cache
 def _stop_terms() -> frozenset[str]:
-    words = (*foreign_stop_words(), *little_words()["roles"], *MONTH_NAMES, *DAY_NAMES)
+    words = (*foreign_stop_words(), *little_words()["roles"], *MONTH_NAMES, *WEEKDAYS)
     return _SPEECH_TERMS | terms(" ".join(words))
 
 

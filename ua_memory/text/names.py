@@ -171,7 +171,8 @@ def _german_nouns() -> frozenset[str]:
 
 def _is_opener(word: str) -> bool:
     """Whether a capitalised word is likely to be so only because a sentence begins with it."""
-    return word.casefold() in ORDINARY | foreign_stop_words() or word.endswith(("ed", "ing"))
+    small = word.casefold()
+    return small in ORDINARY or small in foreign_stop_words() or word.endswith(("ed", "ing"))
 
 
 _QUERY_WORDS = frozenset(_LISTS["querying"].split())
