@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import items_of
-from ua_memory.index.terms import fts_text, split_query
+from ua_memory.index.terms import fts_text, specific_words, split_query
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.markdown import document as markdown
 
@@ -144,6 +144,30 @@ def test_pairs_that_stand_together_beat_scattered_signs() -> None:
     words = made("京の東で待つ", "東京で待つ", "東の京は待たない", *["別の話"] * 9)
     assert found(words, "東京")[0] == "東京で待つ"
     assert found(words, "犬猫") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("モモの体重は？", "モモ 体重"),
+        ("犬を診てくれた先生", "犬 診て 診 先生"),
+        ("web02はどこですか", "web02"),
+        ("りんごの値段", "りん んご 値段"),
+        ("どうしますか", "どう うし しま ます すか"),  # nothing but small words
+        ("合同什么时候到期？", "合同 到期"),
+        ("목적지 주소", "목적 적지 주소"),
+    ],
+)
+def test_a_query_of_japanese_or_chinese_is_about_its_words(query: str, terms: str) -> None:
+    """Pairs across two of its words (の体) and small words (ました) were searched for, too: a prompt such as
+    お願いします was given any fact that is said politely."""
+    assert split_query(query).terms == tuple(terms.split())
+
+
+def test_japanese_and_chinese_courtesies_say_nothing_specific() -> None:
+    for prompt in ("はい、お願いします", "ありがとうございます！", "続けてください", "好的，谢谢"):
+        assert not specific_words(prompt), prompt
+    assert specific_words("体重を教えて") >= {"体重"}
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ claro sim pode faz isso obrigado obrigada certo beleza va bene fai grazie avanti
 bedankt
 hello hi hey hallo moin bonjour bonsoir salut ça hola buenas olá ola oi ciao buongiorno buonasera salve hoi
 tal así dale listo genial mil muchas tudo bem tutto
+願い 願 続け 続 進め 進 次 了解 承知 大丈 丈夫 完璧 最高 素晴 晴ら 助か 助 谢谢 继续 好 好的 可以 辛苦 苦
 """.split()  # noqa: SIM905
 )
 """Words of prompts that only greet, approve or tell an agent to go on."""
@@ -176,6 +177,61 @@ def _runs(text: str) -> list[str]:
 def spans(text: str) -> list[tuple[int, int]]:
     """The (start, end) of each run of letters and digits; CJK characters and others are separate runs."""
     return [match.span() for match in (_ASCII_RUN if text.isascii() else _run()).finditer(text)]
+
+
+def query_spans(text: str) -> list[tuple[int, int, bool]]:
+    """[(start, end, whether it is a small word)] of each run of a query. Those of Japanese are cut where the
+    script changes, those of Chinese around their small words: "本の名前は" is about 本 and 名前, and a pair
+    across them, such as の名, is in a text by chance."""
+    if not is_unspaced(text):
+        return [(start, end, False) for start, end in spans(text)]
+    cuts, small = _japanese() if _KANA.search(text) else _chinese()
+    return [
+        (*each.span(), small.fullmatch(text, *each.span()) is not None)
+        for start, end in spans(text)
+        for each in cuts.finditer(text, start, end)
+    ]
+
+
+def query_words(text: str) -> list[str]:
+    """The words of one of the `query_spans`; of a verb or adjective also the sign that all its forms have."""
+    found = words(text)
+    return [*found, text[0]] if _INFLECTED.fullmatch(text) else found
+
+
+def _content_words(query: str) -> list[str]:
+    """The words of a query without Japanese and Chinese small words."""
+    return [
+        word
+        for start, end, small in query_spans(query)
+        if not small
+        for word in query_words(query[start:end])
+    ]
+
+
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_KANA = late("[ぁ-ゖ]")
+_INFLECTED = late(f"[{_HAN}][ぁ-ゖ]")
+
+
+@cache
+def _japanese() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """(what is one piece of a Japanese text, which of them are small words). Of the kana behind a sign of a
+    verb or adjective (決め in 決めました) the first belongs to it, and up to two may stand before small words
+    (りました in 変わりました)."""
+    little = "|".join(_language_data()["unspaced"]["japanese"].split())
+    pieces = (
+        rf"[ァ-ヺー]+|[{_HAN}]{{2,}}|[{_HAN}](?:(?![はがをにのでとへもやかねよ])[ぁ-ゖ])?"
+        rf"|[ぁ-ゖ]{{2,}}?(?=[はがをにのでとも](?![ぁ-ゖ]))|[ぁ-ゖ]+|[^\Wぁ-ヺー{_HAN}]+"
+    )
+    ending = rf"(?:(?<=[{_HAN}])|(?<=[{_HAN}][ぁ-ゖ]))[ぁ-ゖ]{{1,2}}"
+    return re.compile(pieces), re.compile(rf"(?:{ending})?(?:{little})*+")
+
+
+@cache
+def _chinese() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    little = "|".join(_language_data()["unspaced"]["chinese"].split())
+    return re.compile(rf"{little}|(?:(?!{little})\w)+"), re.compile(little)
 
 
 def is_unspaced(text: str) -> bool:
@@ -275,9 +331,10 @@ def split_query(query: str) -> Query:
         if phrase and phrase not in phrases and len(phrases) < 8:
             phrases.append(phrase[:64])
     plain = _without_clitics(query)
-    terms = list(dict.fromkeys([*words(plain), *compound_terms(plain)]))[:MOST_TERMS]
+    own = dict.fromkeys(_content_words(plain) or words(plain))
+    terms = [*(own | dict.fromkeys(compound_terms(plain)))][:MOST_TERMS]
     # A pair of CJK characters is more specific than either; a single one is in many texts.
-    specific = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
+    specific = [term for term in terms if term in own or not (len(term) == 1 and _is_cjk(term))] or terms
     stop = stop_words(terms)
     specific = [term for term in specific if term not in stop] or specific
     spoken = likely_languages(frozenset(terms))
@@ -286,7 +343,7 @@ def split_query(query: str) -> Query:
 
 def specific_words(prompt: str) -> set[str]:
     """The words of a prompt that say what it is about; none if it only greets, approves or says to go on."""
-    own = words(_GOOD_DAY.sub(" ", _without_clitics(prompt)))
+    own = _content_words(_GOOD_DAY.sub(" ", _without_clitics(prompt)))
     return {*own} - stop_words(own) - _SMALL_TALK
 
 

@@ -146,7 +146,6 @@ GENERIC_WORDS = STOP_WORDS | frozenset(_GENERIC.split())
 """English words of queries such as "what happened", which say nothing about the content."""
 
 _WORD = re.compile(r"[^\W_]+")
-_KANA = re.compile(r"[ぁ-ゖ]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +284,8 @@ def _query_words(
     fixed: Mapping[str, str],
     forms: Mapping[str, tuple[str, ...]],
 ) -> tuple[QueryWord, ...]:
-    spans = index_terms.spans(text)[:MOST_WORDS]
-    typed = [words_of(text[start:end]) for start, end in spans]
+    spans = index_terms.query_spans(text)[:MOST_WORDS]
+    typed = [index_terms.query_words(text[start:end]) for start, end, _ in spans]
     pieces = [[each for each in (fixed.get(piece, piece) for piece in part) if each] for part in typed]
     identifiers = [(start, end, fixed.get(whole) or whole) for start, end, whole in _identifiers(text)]
     every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in identifiers})
@@ -296,10 +295,8 @@ def _query_words(
     elided = [match.span() for pattern in empty for match in pattern.finditer(text)]
     stopping = stop_words(piece for part in typed for piece in part)
     found = []
-    for (start, end), part, before in zip(spans, pieces, typed, strict=True):
-        # Japanese particles, as after "web02" in "web02はどこですか", count as stop words.
-        particle = len(spans) > 1 and _KANA.fullmatch(text, start, end)
-        stop = bool(particle) or all(piece in stopping for piece in part)
+    for (start, end, small), part, before in zip(spans, pieces, typed, strict=True):
+        stop = (small and len(spans) > 1) or all(piece in stopping for piece in part)
         stop = stop or any(low <= start and end <= high for low, high in elided)
         prior = PRIOR_ITEMS if stop else 0
         idfs = (inverse_frequency(known[piece] + prior // 2, total + prior) for piece in part)
