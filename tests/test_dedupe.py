@@ -183,6 +183,8 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("the demo opens on october 6", "the demo was moved!! its october 13 now", "demo opens"),
         ("los fondos son 450 euros", "hemos subido los fondos a 600 euros", "cuánto son los fondos"),
         ("一語の単価は14円です", "一語の単価を16円に上げます", "一語の単価は"),
+        ("猫のモモを病院に連れて行った。体重は4.2kg。", "モモの体重は4.6kgに増えた。", "モモの体重は？"),
+        ("王小姐的手册十二月十日交稿, 3章", "王小姐的手册改到十二月十五日交稿, 4章", "手册什么时候交稿？"),
         ("the audit is on 12 november", "the audit was moved, the 26th, same month", "audit is on"),
         ("the tax audit is on 12 november", "the tax audit is on the 26th now", "tax audit"),
         ("die treppe muss am 16. oktober drin sein", "die treppe kommt erst am 30.", "treppe drin"),

@@ -199,14 +199,12 @@ def query_words(text: str) -> list[str]:
     return [*found, text[0]] if _INFLECTED.fullmatch(text) else found
 
 
-def _content_words(query: str) -> list[str]:
-    """The words of a query without Japanese and Chinese small words."""
-    return [
-        word
-        for start, end, small in query_spans(query)
-        if not small
-        for word in query_words(query[start:end])
-    ]
+def content_words(text: str) -> list[str]:
+    """The words of a text, without Japanese and Chinese small words."""
+    if not is_unspaced(text):
+        return words(text)
+    pieces = (text[start:end] for start, end, small in query_spans(text) if not small)
+    return [word for piece in pieces for word in query_words(piece)]
 
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -331,7 +329,7 @@ def split_query(query: str) -> Query:
         if phrase and phrase not in phrases and len(phrases) < 8:
             phrases.append(phrase[:64])
     plain = _without_clitics(query)
-    own = dict.fromkeys(_content_words(plain) or words(plain))
+    own = dict.fromkeys(content_words(plain) or words(plain))
     terms = [*(own | dict.fromkeys(compound_terms(plain)))][:MOST_TERMS]
     # A pair of CJK characters is more specific than either; a single one is in many texts.
     specific = [term for term in terms if term in own or not (len(term) == 1 and _is_cjk(term))] or terms
@@ -343,7 +341,7 @@ def split_query(query: str) -> Query:
 
 def specific_words(prompt: str) -> set[str]:
     """The words of a prompt that say what it is about; none if it only greets, approves or says to go on."""
-    own = _content_words(_GOOD_DAY.sub(" ", _without_clitics(prompt)))
+    own = content_words(_GOOD_DAY.sub(" ", _without_clitics(prompt)))
     return {*own} - stop_words(own) - _SMALL_TALK
 
 

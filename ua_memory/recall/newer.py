@@ -20,7 +20,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION
-from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_unspaced
+from ua_memory.index.terms import STOP_WORDS, all_stop_words, content_words, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.recall.dedupe import SPEAKER
@@ -303,7 +303,7 @@ def _in_digits(text: str, folded: str) -> str:
 
 
 def _stems(text: str) -> frozenset[str]:
-    words = filter(_is_content_word, words_of(text))
+    words = filter(_is_content_word, content_words(text))
     found = (word.removesuffix("ing") if len(word) > 6 else word for word in words)
     return frozenset(map(word_stem, found))
 

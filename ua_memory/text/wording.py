@@ -208,8 +208,8 @@ ANSWERED = late("(?<=[?？]) – ")
 def _change_words(sort: str) -> str:
     """The pattern of the words of a sort in `data/changes.txt`: `changed` or `moved`."""
     rows = {heading: how for heading, how in table("changes.txt") if heading.startswith(sort)}
-    unspaced = rows.pop(f"{sort} japanese", "(?!)")
-    return rf"\b(?:{'|'.join(rows.values())})\b|{unspaced}"
+    unspaced = [rows.pop(f"{sort} {language}", "(?!)") for language in ("japanese", "chinese")]
+    return rf"\b(?:{'|'.join(rows.values())})\b|{'|'.join(unspaced)}"
 
 
 CHANGED = late(lambda: _change_words("changed"), re.IGNORECASE)
