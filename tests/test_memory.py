@@ -258,6 +258,31 @@ def test_a_process_ends_that_was_forked_or_whose_bank_is_gone(tmp_path: Path) ->
     assert done.stdout.splitlines() == said, done.stderr
 
 
+WORKERS = """
+import os, sys
+from ua_memory import Memory
+with Memory.init(sys.argv[1]) as memory:
+    memory.insert("The otter lives in the river")
+    memory.search("otter")
+if not os.fork():
+    with Memory.open(sys.argv[1]) as memory:
+        memory.insert("Alice owns a bicycle")
+        found = memory.search("who has a bike?")
+        print(found.mode, found.hits[0].snippet, *found.notes, sep="; ", flush=True)
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]), *Memory.open(sys.argv[1]).search("who has a bike?").notes)
+"""
+
+
+def test_a_worker_of_a_server_searches_a_bank_that_its_parent_had_open(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WORKERS, str(tmp_path / "bank")], cwd=ROOT, capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
+    why = "Chroma was opened before this process was forked; compared with the embeddings kept here"
+    assert done.stdout.splitlines() == [f"hybrid; Alice owns a bicycle; {why}", "3"], done.stderr
+
+
 def test_a_bank_on_a_drive_that_is_gone(fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Path) -> bool:
         raise OSError(errno.EHOSTDOWN, "Host is down")

@@ -53,6 +53,7 @@ from ua_memory.index.vectors import (
     VectorLock,
     VectorMark,
     VectorsDamaged,
+    VectorsForked,
     VectorsLocked,
     VectorStore,
     VectorsUnavailable,
@@ -489,7 +490,7 @@ class Index:
                     return str(error), CatchUp()
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
-            except (ServerUnavailable, VectorsLocked) as error:
+            except (ServerUnavailable, VectorsForked, VectorsLocked) as error:
                 return self._use_cache(error, progress, stop)
             except (VectorsUnavailable, EmbeddingUnavailable) as error:
                 return str(error), CatchUp()
@@ -500,8 +501,8 @@ class Index:
     def _use_cache(
         self, why: VectorsUnavailable, progress: Progress | None, stop: Stop | None
     ) -> tuple[str, CatchUp]:
-        """Search the cache instead, more slowly. Without the server new texts are embedded into it; another
-        process that has Chroma open embeds them itself, and with too many texts only words are searched."""
+        """Search the cache instead, more slowly. Without Chroma new texts are embedded into it; another
+        process that has it open embeds them itself, and with too many texts only words are searched."""
         locked = isinstance(why, VectorsLocked)
         if locked and self.words.count() > COMPARE_BATCH:
             return str(why), CatchUp()
@@ -528,7 +529,7 @@ class Index:
             if not self.behind:
                 self.vectors.mirror(lambda: cached_vectors(self.words, self.cache, self.embeds.model))
             return self.vectors.query(vectors, limit)
-        except (ServerUnavailable, VectorsLocked):
+        except (ServerUnavailable, VectorsForked, VectorsLocked):
             return nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 
 

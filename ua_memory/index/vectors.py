@@ -62,6 +62,10 @@ class VectorsLocked(VectorsUnavailable):
     """Another process has the vectors open."""
 
 
+class VectorsForked(VectorsUnavailable):
+    """Chroma was opened by a process that this one is forked off, and would wait for its threads."""
+
+
 class VectorsDamaged(VectorsUnavailable):
     """The files are damaged and must be deleted and rebuilt."""
 
@@ -427,6 +431,9 @@ class VectorStore(ABC):
 class LocalVectors(VectorStore):
     """Chroma in a folder. The caller holds the `VectorLock` from before opening until after `close`."""
 
+    opened_by = 0
+    """The process that first opened Chroma: this one, or one that it is forked off."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._mark_file = folder.with_name(f"{folder.name}.json")
@@ -437,6 +444,8 @@ class LocalVectors(VectorStore):
         self._open()
 
     def _open(self) -> None:
+        if LocalVectors.opened_by not in (0, os.getpid()):
+            raise VectorsForked("Chroma was opened before this process was forked")
         _require_memory(OPEN_BYTES)
         try:
             chromadb, settings = import_chromadb()
@@ -444,6 +453,7 @@ class LocalVectors(VectorStore):
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        LocalVectors.opened_by = os.getpid()
         make_private(self.folder)
         self._before = take_checksums(self.folder)
         try:
