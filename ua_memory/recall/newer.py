@@ -173,9 +173,18 @@ class _ValueSentence:
         self._same_speaker = same_speaker
 
     @cached_property
+    def folded(self) -> str:
+        return self.text.casefold()
+
+    @cached_property
+    def stated(self) -> frozenset[str]:
+        """All its values, as another sentence may name them."""
+        return frozenset(value.rstrip(".") for some in self.values.values() for value in some)
+
+    @cached_property
     def beginnings(self) -> frozenset[str]:
         """The first four letters of its words, except stop words: a cheap comparison before that of stems."""
-        words = _ASCII_WORD.findall(self.text.casefold())
+        words = _ASCII_WORD.findall(self.folded)
         return frozenset(word[:4] for word in words if word not in STOP_WORDS)
 
     @cached_property
@@ -230,7 +239,7 @@ class _ValueSentence:
 
     @cached_property
     def denies(self) -> bool:
-        return _NEGATION.search(self.text.casefold()) is not None
+        return _NEGATION.search(self.folded) is not None
 
     @cached_property
     def changed(self) -> bool:
@@ -241,12 +250,12 @@ class _ValueSentence:
     @cached_property
     def says_change(self) -> bool:
         """Whether it states a change, outside of its reason: "slow because 57 dropped the index"."""
-        return CHANGED_FOLDED.search(_REASON_CLAUSE.sub(" ", self.text.casefold())) is not None
+        return CHANGED_FOLDED.search(_REASON_CLAUSE.sub(" ", self.folded)) is not None
 
     def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
         Mondays"."""
-        text = self.text.casefold()
+        text = self.folded
         return any(
             _LEFT_BEFORE.search(text[:start]) or _LEFT_BEHIND.match(text, end)
             for start, end in self._places_of_values(old)
@@ -254,14 +263,13 @@ class _ValueSentence:
 
     def denied_value_of(self, old: _ValueSentence) -> str:
         """The value of an older sentence that it names as wrong, '' for none: "14, not 12"."""
-        text, places = self.text.casefold(), self._places_of_values(old)
+        text, places = self.folded, self._places_of_values(old)
         return next((text[at:to] for at, to in places if _DENIED_BEFORE.search(text[:at])), "")
 
     def _places_of_values(self, old: _ValueSentence) -> Iterator[tuple[int, int]]:
         """Yield where it has the values of an older sentence."""
-        text = self.text.casefold()
-        values = {value.rstrip(".") for some in old.values.values() for value in some}
-        for found in (at for one in values if one in text for at in re.finditer(re.escape(one), text)):
+        text = self.folded
+        for found in (at for one in old.stated if one in text for at in re.finditer(re.escape(one), text)):
             if not text[: found.start()][-1:].isalnum() and not text[found.end() :][:1].isalnum():
                 yield found.span()
 
@@ -319,6 +327,9 @@ def _is_content_word(word: str) -> bool:
     )
 
 
+_NO_OTHER_VALUE = "it states no other value, and neither the contrary nor another name"
+
+
 class _Comparison:
     """The hits of a query that are compared (`near`), and the rules by which one replaces another. A rank is
     one among these hits."""
@@ -338,16 +349,18 @@ class _Comparison:
             for one, text in zip(self.near, self._texts, strict=True)
         ]
         self._may_replace = [any(each.may_replace for each in stated) for stated in self._stated]
-        self._moved = _moves(self.near, self._texts, "new")
-        self._ended = _moves(self.near, self._texts, "ended")
+        self._able = [rank for rank, may in enumerate(self._may_replace) if may]
+        moving = _moving(self.near, self._texts)
+        self._moved, self._ended = (_moves(moving, sort) for sort in ("new", "ended"))
 
     def newer(self, n: int) -> list[Ranked]:
         """The hits that replace the one at rank `n`: by a value, by a move, or by an end of what it says."""
-        old, text, may = self.near[n], self._texts[n], self._may_replace
+        old, text = self.near[n], self._texts[n]
+        ranks = range(len(self.near)) if self._may_replace[n] else self._able
         found = [
-            one
-            for rank, one in enumerate(self.near)
-            if (may[rank] or may[n]) and _later(one.item, old.item) and not self.why_not(rank, n)
+            self.near[rank]
+            for rank in ranks
+            if _later(self.near[rank].item, old.item) and not self.why_not(rank, n)
         ]
         for one, language, moves in self._moved:
             found += [one] if _ends_by_moving(moves, language, one, old, text) else []
@@ -380,6 +393,8 @@ class _Comparison:
     def _corrects(self, new: _ValueSentence, old: _ValueSentence) -> bool:
         """Whether a sentence gives another value, names that of an older one as wrong, and shares a word, or
         two if it is a small number: "the hall opens at 9, not 12" says nothing of 12 chairs in the hall."""
+        if not new.values or not old.values:  # most pairs
+            return False
         other = any(new.values[kind] - old.values[kind] for kind in new.values.keys() & old.values.keys())
         denied = new.denied_value_of(old) if other else ""
         return bool(denied) and self._count_distinctive(new, old) >= (1 if len(denied) > 2 else 2)
@@ -400,6 +415,8 @@ class _Comparison:
         if new.answers and new.answers == old.answers:
             return "it gives the same answer" if words_of(new.text) == words_of(old.text) else ""
         kinds = new.values.keys() & old.values.keys()
+        if not kinds and (new.values or old.values):  # most pairs
+            return _NO_OTHER_VALUE
         changed = new.changed or (bool(kinds) and new.leaves_value_of(old))
         kinds -= set() if changed else {"day"}
         if not any(new.values[kind] - old.values[kind] for kind in kinds):
@@ -407,7 +424,7 @@ class _Comparison:
             other = may and (
                 _contradicts(new, old) or _renames(new, old, self.asked) or _passes_on(new, old, self.asked)
             )
-            return "" if other else "it states no other value, and neither the contrary nor another name"
+            return "" if other else _NO_OTHER_VALUE
         wanted, both = self.asked & old.words, new.words & old.words
         if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
             return "its value is of something else"
@@ -467,7 +484,7 @@ def _is_of_another(
     if len(both) != 1 or not new.subject or new.subject in old.words:
         return False
     compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(min(both))}"
-    return bool(lacks) or re.search(compound, new.text.casefold()) is not None
+    return bool(lacks) or re.search(compound, new.folded) is not None
 
 
 def _have_own_subjects(one: _ValueSentence, other: _ValueSentence) -> bool:
@@ -501,7 +518,7 @@ def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) ->
     if not own or not own <= new.words - new.names:
         return False
     given = "|".join(map(re.escape, own))
-    named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.text.casefold())
+    named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.folded)
     return bool(named) and len(entities(new.text)) == 1 and not any(map(is_name, words_of(new.text)))
 
 
@@ -619,16 +636,19 @@ _DETERMINER_PREFIXES = tuple(f"{word} " for word in _DETERMINERS)
 _SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles ce él ella ellos 彼".split())  # noqa: SIM905
 
 
-def _moves(
-    near: Sequence[Ranked], texts: Sequence[str], sort: MoveSort
-) -> list[tuple[Ranked, str, list[Move]]]:
+def _moving(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, str]]:
+    """[(hit, a language in which it may speak of a move)], by language."""
+    facts = [(one, text) for one, text in zip(near, texts, strict=True) if one.item.record != SESSION]
+    languages = wording.move_languages("\n".join(texts))
+    return [(one, each) for each in languages for one, text in facts if wording.may_move(text, each)]
+
+
+def _moves(moving: Iterable[tuple[Ranked, str]], sort: MoveSort) -> list[tuple[Ranked, str, list[Move]]]:
     """[(hit, language, the moves of a sort that it states in this)], such as a change of jobs."""
     found = []
-    for language in wording.move_languages("\n".join(texts)):
-        for one, text in zip(near, texts, strict=True):
-            if one.item.record != SESSION and language in wording.move_languages(text):
-                moves = list(wording.moves(one.item.text[:READ_CHARACTERS], language, sort))
-                found += [(one, language, moves)] if moves else []
+    for one, language in moving:
+        moves = list(wording.moves(one.item.text[:READ_CHARACTERS], language, sort))
+        found += [(one, language, moves)] if moves else []
     return found
 
 

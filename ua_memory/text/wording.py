@@ -268,7 +268,12 @@ _BEFORE = 80
 
 def move_languages(text: str) -> list[str]:
     """The languages in which a case-folded text may speak of a move."""
-    return [language for language, hints in _MOVE_HINTS.items() if any(hint in text for hint in hints)]
+    return [language for language in _MOVE_HINTS if may_move(text, language)]
+
+
+def may_move(text: str, language: str) -> bool:
+    """Whether a case-folded text may speak of a move in a language."""
+    return any(map(text.__contains__, _MOVE_HINTS[language]))
 
 
 @cache
