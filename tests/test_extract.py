@@ -1803,3 +1803,25 @@ def test_a_decision_or_a_day_is_kept_in_other_languages(text: str) -> None:
 )  # fmt: skip
 def test_to_ask_for_help_is_not_kept(text: str) -> None:
     assert extract([Turn("a", "person", text), Turn("b", "assistant", "Ok.")]) == []
+
+
+def test_a_japanese_or_chinese_conversation_leaves_its_facts() -> None:
+    """Nothing was kept in Chinese; a reason stood apart from its sentence, a short answer was lost, a whole
+    sentence was taken for an answer, and a courtesy was kept."""
+    said = talk(
+        ("person", "サイトはAstroに移行した。ビルドが速いから。招待文を書いてください。"),
+        ("assistant", "届出書は期間の初日の前日までに提出します。"),
+        ("person", "来月の5日に大野さんの事務所に書類を持っていく。"),
+        ("assistant", "承知しました。編集部の担当者はどなたですか？"),
+        ("person", "木村さん"),
+        ("assistant", "ありがとうございます。"),
+        ("person", "はい、それでお願いします。"),
+        ("person", "术语统一用“导入”，不要用“引入”。付款方式是支付宝。谢谢，辛苦了！"),
+    )
+    assert [each for each in texts(extract(said)) if "届出書" not in each] == [
+        "サイトはAstroに移行した。ビルドが速いから。",
+        "来月の5日に大野さんの事務所に書類を持っていく。",
+        "編集部の担当者はどなたですか？ – 木村さん",
+        "术语统一用“导入”，不要用“引入”。",
+        "付款方式是支付宝。",
+    ]

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 from math import exp, log
 from typing import NamedTuple
 
-from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english
+from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english, query_spans
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
@@ -685,7 +685,8 @@ def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None, leans:
     sentence = Sentence(without_markup(quote), quote, 0)
     candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
     alone = not leans and not _is_question(question)
-    if alone and (len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE or opens_as("tells", quote)):
+    words = [end - start for start, end, small in query_spans(quote) if not small and quote[start].isalpha()]
+    if alone and (sum(size > 1 for size in words) >= _STANDS_ALONE or opens_as("tells", quote)):
         return candidate
     return replace(candidate, text=f"{question} – {candidate.text}")
 
@@ -1246,7 +1247,7 @@ def _speaks_on(one: Sentence, other: Sentence) -> bool:
 
 def _introduces_next(sentence: Sentence) -> bool:
     """Whether a sentence can say what the next one is about: it is no exclamation, question or lead."""
-    return len(sentence.text.split()) > 2 and not sentence.text.endswith(("?", ":"))
+    return _length(sentence.text) > 2 and not sentence.text.endswith(("?", ":"))
 
 
 def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
