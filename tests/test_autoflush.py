@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from scripted_model import DONE, Scripted, keep, offline
 from ua_memory import AutoFlush, Memory, config
 from ua_memory.errors import CannotWrite
 from ua_memory.retain import autoflush as handover
+from ua_memory.retain.autoflush import FlushTarget
 from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.text.noise import RECALL_OPEN
 
@@ -395,3 +397,11 @@ def test_the_example_heeds_the_switch_and_the_threshold(tmp_path: Path) -> None:
     high = example(tmp_path, UA_TRUNCATION_THRESHOLD="100000")
     assert "context reset" not in high and "saved" in high
     assert "context reset" in example(tmp_path, "--threshold", "300", UA_TRUNCATION_THRESHOLD="100000")
+
+
+def test_a_type_checker_takes_a_memory_and_gives_back_a_program_s_own_messages() -> None:
+    for name in ("conversations", "queue", "core"):  # pyright takes no cached property for a property
+        assert type(inspect.getattr_static(FlushTarget, name)) is type(inspect.getattr_static(Memory, name))
+    for method in (AutoFlush.step, AutoFlush.flush):
+        hints = inspect.get_annotations(inspect.unwrap(method))
+        assert hints["messages"] == hints["return"]

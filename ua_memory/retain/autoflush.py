@@ -7,7 +7,8 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ua_memory.errors import UaMemoryError, at_least, checked
 from ua_memory.knowledge import tombstones
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.store.store import Store
+
+M = TypeVar("M", bound=Message)
+"""The type of a program's messages: a dict, or a TypedDict of its SDK."""
 
 
 # -- hand-over ---------------------------------------------------------------------------------------------
@@ -164,11 +168,11 @@ class FlushTarget(Protocol):
 
     store: Store
 
-    @property
+    @cached_property  # what a `Memory` has: for pyright a property is something else
     def conversations(self) -> Conversations: ...
-    @property
+    @cached_property
     def queue(self) -> WaitQueue: ...
-    @property
+    @cached_property
     def core(self) -> CoreMemory: ...
 
 
@@ -203,7 +207,7 @@ class AutoFlush:
         self._lines: dict[str, list[str]] = {}
         """The lines of each part of the next summary."""
 
-    def step(self, messages: Sequence[Message], usage: Any = None) -> Sequence[Message]:
+    def step(self, messages: Sequence[M], usage: Any = None) -> Sequence[M]:
         """The messages to continue with: the same ones below the threshold, a new and shorter list above it.
 
         `usage` is the last reply's (an object or mapping of the Anthropic API, or a number of tokens);
@@ -215,7 +219,7 @@ class AutoFlush:
             return messages
         return self.flush(messages, size)
 
-    def flush(self, messages: Sequence[Message], size: int | None = None) -> Sequence[Message]:
+    def flush(self, messages: Sequence[M], size: int | None = None) -> Sequence[M]:
         """Flush the new turns of these messages, whatever their size, and return the reset context."""
         if not self.enabled:
             return messages
@@ -242,7 +246,7 @@ class AutoFlush:
         self._lines[_SAVED_EARLIER] = [*self._lines.get(_SAVED_EARLIER, ()), *self._lines.pop(_SAVED_NOW, ())]
         reset = with_summary(head, messages[start:])
         self._mark_read(reset, None)
-        return reset
+        return cast("Sequence[M]", reset)
 
     def _collect_lines(self, messages: Sequence[Message], fresh: Sequence[Turn]) -> None:
         """Add what this flush saved, and what was decided or left open, to the lines of the next summary."""
