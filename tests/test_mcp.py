@@ -331,7 +331,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("archival_memory_search", {"query": " "}, "query is empty"),
         ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
-        ("list_facts", {"person": "Nobody Here"}, "Hint: call archival_memory_search"),
+        ("list_facts", {"person": "Nobody Here"}, "no name: call archival_memory_search 'Nobody Here'."),
         ("reflect", {"query": ""}, "query is empty. Hint: pass query (a string)."),
         ("retire", {"id": "MEMORY.md"}, "name ^id or PATH:LINE, as archival_memory_search prints them"),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
@@ -370,6 +370,19 @@ def said(memory: Memory, tool: str, caller: mcp_server.Caller | None = None, /, 
     return text
 
 
+def test_what_models_write_for_nothing_is_nothing(memory: Memory) -> None:
+    empty = {"since": "", "until": "", "tags_match": "", "budget": "", "query_timestamp": ""}
+    said(memory, "archival_memory_insert", content="Noor fires the kiln on Fridays.", tags=[None, "kiln"])
+    assert "kiln on Fridays" in said(
+        memory, "recall", query="when is the kiln fired?", tags=["kiln"], **empty
+    )
+
+
+def test_a_long_fact_does_not_fill_a_list(memory: Memory) -> None:
+    said(memory, "archival_memory_insert", content="clay " * 4000)
+    assert len(said(memory, "list_facts")) < 4000
+
+
 def test_an_empty_value_empties_a_core_block(memory: Memory) -> None:
     said(memory, "core_memory_replace", section="Work", value="Noor leads the kiln project.")
     said(memory, "core_memory_replace", section="Work", value="")
@@ -387,6 +400,8 @@ def test_a_page_is_declared_and_memory_writes_it(memory: Memory) -> None:
         memory, "create_page", id="hosting", name="Hosting", source_query="where does the API run?"
     )
     page = said(memory, "get_page", id="Hosting")
+    for cited in ("hosting.md", "memory/pages/hosting.md", "memory/pages/hosting.md#L9-L12", "[[hosting]]"):
+        assert said(memory, "get_page", id=cited) == page
     assert page.startswith('<ua-memory-recall kind="page">') and "Fly.io" in page
     said(memory, "archival_memory_insert", content="Bob moved the API on to Hetzner in May.")
     assert "refresh_page rewrites it" in said(memory, "get_page", id="hosting")

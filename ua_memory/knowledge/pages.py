@@ -64,7 +64,8 @@ def all_records(store: Store, kind: type[P]) -> list[P]:
 
 
 def get_record(store: Store, kind: type[P], name: str) -> P:
-    """One page, or mental model, by its file name or the id in its header, ignoring case. NotFound."""
+    """One page, or mental model, by its file, as a search cites it, by its name or by the id in its header,
+    ignoring case. NotFound."""
     found = _find_record(store, KINDS[kind], name)
     assert isinstance(found, kind)
     return found
@@ -172,6 +173,7 @@ def _empty_error(path: str) -> Malformed:
 
 
 def _find_record(store: Store, sort: PageKind, name: str) -> Page | MentalModel:
+    name = name.strip("[]").partition("#")[0].removeprefix(f"{FOLDERS[sort]}/").removesuffix(".md")
     there, path = dict(_records(store, sort)), f"{FOLDERS[sort]}/{name}.md"
     if found := there.get(path):
         return found

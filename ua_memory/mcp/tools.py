@@ -118,7 +118,8 @@ TYPE_NAMES = {
 
 
 def check_arguments(tool: McpTool, arguments: object) -> dict[str, Any]:
-    """The arguments of a call, without nulls. Usage names what is missing, unknown or wrong.
+    """The arguments of a call, without those that are null or, if they may be left out, empty: models send
+    `"since": ""`. Usage names what is missing, unknown or wrong.
 
     Not by jsonschema, which takes 110 ms to import: without a daemon each call is its own process."""
     given = {} if arguments is None else _parse_json(arguments) if isinstance(arguments, str) else arguments
@@ -130,7 +131,7 @@ def check_arguments(tool: McpTool, arguments: object) -> dict[str, Any]:
         if given.get(name) is None:
             missing = "is missing" if name not in given else f"must be {tool.describe(name)}"
             raise Usage(f"{name} {missing}", hint=tool.usage(name))
-    names = (name for name in tool.parameters if given.get(name) is not None)
+    names = (name for name in tool.parameters if name in tool.required or given.get(name) not in (None, ""))
     return {name: _check_value(tool, name, given[name]) for name in names}
 
 
@@ -169,7 +170,7 @@ def _coerce(schema: Mapping[str, Any], value: Any) -> Any:
         if texts and not isinstance(value, list):
             value = [word for each in text.split(",") if (word := each.strip())]
     if texts and isinstance(value, list):
-        value = [_coerce(schema["items"], each) for each in value]
+        value = [_coerce(schema["items"], each) for each in value if each is not None]
     return (
         int(value)
         if schema["type"] == "integer" and isinstance(value, float) and value.is_integer()
@@ -255,7 +256,10 @@ def _list_facts(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str
 
 
 def _fact_row(item: IndexItem) -> str:
-    text, gone = " ".join(item.text.split()), f"; no longer so: {item.retired}" if item.retired else ""
+    text, gone = (
+        shorten(" ".join(item.text.split()), readonly.LONGEST),
+        f"; no longer so: {item.retired}" if item.retired else "",
+    )
     return f"- {item.date} {text} ({item.place.citation}{f' ^{item.id}' if item.id else ''}{gone})"
 
 
@@ -752,7 +756,7 @@ SETS: Mapping[str, Sequence[str]] = _DATA["sets"]
 TOOL_FOR_COMMAND = {
     "pages list": "list_pages", "pages update": "update_page", "core list": "get_core_memory_blocks",
     "core get": "get_core_memory_blocks", "insert": "archival_memory_insert",
-    "search": "archival_memory_search", "entities list": "archival_memory_search", "reflect": "reflect",
+    "search": "archival_memory_search", "entities list": "list_facts", "reflect": "reflect",
 }  # fmt: skip
 """{command: the tool that replaces it in an error's hint}."""
 
