@@ -128,16 +128,24 @@ _FOREIGN_GENERIC = (
     "passier", "gescheh", "gemacht", "pasó", "pasado", "hice", "hizo", "hicimos", "hecho", "passé", "fait",
     "fatto", "fatta", "successo", "accadut", "cosa", "fiz", "fez", "houve", "acontec", "gedaan", "gebeur",
     "deed", "deden", "neuf", "neues", "novit", "novedad", "novidad", "nuevo", "nuovo", "novo", "nieuw",
+    "случи", "происх", "произо", "делал", "dział", "wydarzy", "robił",
 )  # fmt: skip
 """Prefixes of words in other languages that ask what happened."""
-_FOREIGN_PRONOUNS = {"j", "ai", "qu", "c", "cos", "eu"}
+_FOREIGN_PRONOUNS = frozenset(
+    """
+j ai qu c cos eu что было был была были будет в во у меня нас мы я co było był była będzie w we u mnie nas się
+ne neler var vardı oldu olacak ayında günü yaptım yaptık
+""".split()  # noqa: SIM905
+)
 _ASKS_FOR_NOTES = re.compile(
     r"\W*(?:what (?:did|have|had) (?:i|we) (?:write|written|note|noted|log|logged|jot|jotted)(?: down)?"
     r"|what (?:was|were|have|had) (?:i|we) (?:been )?up to"
     r"|(?:show |list )?(?:me )?(?:all )?(?:my |the |our )?(?:notes|entries) (?:of|from)"
     r"|was (?:habe ich|haben wir)\W+(?:am |im )?\W*(?:geschrieben|notiert)"
     r"|qué (?:escribí|anoté|apunté|escribimos)|qu['’](?:ai-je|est-ce que j['’]ai) (?:écrit|noté)"
-    r"|[はにも]?何を(?:した|しました)か?)"
+    r"|[のはにも]*(?:何[がをか](?:した|する|しました|します|あった|ある|ありました|あります)(?:か|っけ|の)?"
+    r"|(?:予定|メモ|記録|日記|出来事)(?:は?何?(?:です|だ)?(?:か|っけ)?|を(?:教えて|見せて)(?:ください)?))"
+    r"|[我你]?们?的?(?:都?有什么(?:安排|计划|事)?|都?[做干]了?(?:什么|啥)|发生了?什么事?|安排|计划|日程|笔记))"
     r"\W*(?:on|in|during|at|between|el|en|le|am|im)?\W*",
     re.IGNORECASE,
 )

@@ -164,9 +164,11 @@ HAN = late("[\u4e00-\u9fff]|きのう|おととい|おととし|あした|あさ
 _WIDE_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 _DIGITS = {char: n for n, char in enumerate("零一二三四五六七八九十")} | {"两": 2, "〇": 0}
 _N = r"(?:\d{1,4}|[一二三四五六七八九十两]{1,3})"
+_Y = r"(?:(?:19|20)\d\d|(?:令和|平成|昭和)(?:元|N))"
 _DAY = dict(zip("一二三四五六日天", (*DAYS, "Sunday"), strict=True))
 _YOUBI = dict(zip("月火水木金土日", DAYS, strict=True))
 _WEEKS = {"先々週": "2 weeks ago", "先週": "last week", "今週": "this week", "来週": "next week"}
+_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925}
 _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), strict=True))
 
 
@@ -188,6 +190,13 @@ def _number(text: str) -> int:
     return _DIGITS[text]
 
 
+def _year(text: str) -> str:
+    """A year of four digits, of one that may be counted in an era of Japan: 令和8."""
+    if text[:2] not in _ERAS:
+        return text
+    return str(_ERAS[text[:2]] + (1 if text[2:] == "元" else _number(text[2:])))
+
+
 def _month(text: str) -> str:
     number = _number(text)
     return MONTHS[number - 1] if 1 <= number <= 12 else ","
@@ -198,8 +207,12 @@ def _which(match: re.Match[str]) -> str:
     return f"{_DAY[at]} of {which} week" if at else f"{which} {unit}"
 
 
+def _of_month(word: str) -> str:
+    return _chinese()["plain"].get(word) or f"{_chinese()['which'][word.removesuffix('月')]} month"
+
+
 def _rule(pattern: str, make: Callable[[re.Match[str]], str]) -> tuple[re.Pattern[str], Callable[..., str]]:
-    return late(pattern.replace("N", _N)), make
+    return late(pattern.replace("Y", _Y).replace("N", _N)), make
 
 
 @cache
@@ -210,13 +223,17 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
     season = "の?([春夏秋冬])(?:[天季]|休み|(?![\u4e00-\u9fff]))"
     return (
         _rule(
-            r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",
-            lambda m: f"{m[1]}-{int(m[2]):02}-{int(m[3]):02}",
+            r"(Y)\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",
+            lambda m: f"{_year(m[1])}-{int(m[2]):02}-{int(m[3]):02}",
         ),
-        _rule(r"(\d{4})\s*年\s*(\d{1,2})\s*月份?", lambda m: f"{_month(m[2])} {m[1]}"),
+        _rule(r"(Y)\s*年\s*(\d{1,2})\s*月份?", lambda m: f"{_month(m[2])} {_year(m[1])}"),
         _rule(r"(\d{4})\s*年第?([一二三四1-4])季度", lambda m: f"Q{_number(m[2])} {m[1]}"),
         _rule(rf"((?:19|20)\d\d)\s*年{season}", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
-        _rule(r"((?:19|20)\d\d)\s*年", lambda m: f"year {m[1]}"),
+        _rule(r"(Y)\s*年", lambda m: f"year {_year(m[1])}"),
+        _rule(
+            r"(先月|今月|来月|上个月|这个月|本月|下个月)的?の?(N)[日号]",
+            lambda m: f"the {m[2] if m[2].isdigit() else _number(m[2])}th of {_of_month(m[1])}",
+        ),
         _rule(
             r"(去年|今年|明年|昨年|来年)の?(N)月(N)[日号]",
             lambda m: f"{_number(m[3])} {_month(m[2])} {year[m[1]]}",
