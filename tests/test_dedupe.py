@@ -243,6 +243,15 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("The roses cost 12 euros", "A rose costs 14 euros now", "what do the roses cost"),
         ("Die Miete der Wohnung in Graz beträgt 900 Euro", "Die Miete der Wohnung beträgt 950 Euro",
          "Wie hoch ist die Miete der Wohnung in Graz?"),
+        ("The projectors run firmware 4.2.1.", "The projectors were rolled back to firmware 4.1.9.",
+         "which firmware do the projectors have"),
+        ("Die Probe beginnt um 19:00", "Ab Januar beginnt die Probe um 19:30", "wann beginnt die Probe"),
+        ("Le cours de danse coûte 12 euros", "À partir de mars le cours de danse coûtera 14 euros",
+         "prix du cours de danse"),
+        ("La clase es a las 18:00", "A partir de marzo la clase es a las 18:30", "a qué hora es la clase"),
+        ("La tessera costa 20 euro", "La tessera sale a 25 euro", "quanto costa la tessera"),
+        ("The members elected Palmira chair of the club, 9 votes", "Fernanda was elected chair, 14 votes",
+         "chair of the club"),
     ],
 )  # fmt: skip
 def test_the_newer_value_stands_first_and_names_the_older(
@@ -652,6 +661,8 @@ def test_a_value_of_another_thing_is_no_newer_one(tmp_path: Path, old: str, new:
         ("Annabel's visit is on 4 May.", "Anna's visit moved to 11 May.", "when is Annabel's visit"),
         ("Mark opens at 9:00.", "The market opens at 10:00 now.", "when does Mark open"),
         ("The roses cost 12 euros.", "Rose's ticket costs 14 euros now.", "what do the roses cost"),
+        ("The shop opens at 9:00.", "The garage opens from March to May, at 8:00.", "when is it open"),
+        ("The reader shows 40 titles.", "In the end Max found the reader after 3 hours.", "the reader"),
         ("The Polish class is on 4 May.", "The polishing class moved to 11 May.", "Polish class"),
         ("Le loyer de Jean est de 800 euros.", "Le loyer de Jeanne est maintenant de 850.", "loyer de Jean"),
         ("El turno de Francisco es a las 9:00.", "El turno de Francisca ahora es a las 10:00.",
@@ -702,6 +713,19 @@ def test_a_passage_that_has_the_old_value_among_others_does_not_hide_the_new_one
     passage = replace(old, record=record, text=f"Person: the rates are up\nPerson: {old.text}")
     placed, _ = newer_first([Ranked(passage, 0.9, {}), Ranked(new, 0.3, {})], "what do lorries pay")
     assert (placed[0].item == new) == lifted
+
+
+def test_what_replaces_a_fact_replaces_the_passage_that_was_found_by_it(tmp_path: Path) -> None:
+    said = {"2026-10-01": ["use 4,15 euros for oil in the cellar"], "2026-11-02": ["oil is 3,90 euros now"]}
+    items = [hit.item for hit in asked(tmp_path, said_on(said), "oil").hits]
+    old, new = sorted(items, key=lambda item: item.day or "")
+    text = f"Person: how did it go\nAgent: well, cellars are dry\nPerson: {old.text}"
+    passage = replace(old, key="p", record=SESSION, text=text)
+    found = [Ranked(passage, 1.0, {}), Ranked(old, 0.5, {}), Ranked(new, 0.4, {})]
+    assert [one.item.key for one in newer_first(found, "how is stock valued")[0]] == [
+        new.key, passage.key, old.key
+    ]  # fmt: skip
+    assert newer_first([found[0], found[2]], "how is stock valued")[0][0].item == passage
 
 
 @pytest.mark.parametrize(

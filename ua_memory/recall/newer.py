@@ -89,7 +89,7 @@ _VALUES = {
     "date": re.compile(
         rf"(?=[\dabdefjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
-        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
+        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|(?<![\d.])\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
         rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
         rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})"
@@ -367,6 +367,26 @@ class _Comparison:
         ended = ((one, move) for one, _, moves in self._ended for move in moves)
         return found + [one for one, move in ended if _ends_by_leaving(move, one.item, old.item, self.asked)]
 
+    def all_newer(self) -> list[list[Ranked]]:
+        """For each rank the hits that replace it; for a passage also those that replace a fact in it, if it
+        was found by this fact's sentence."""
+        own = [self.newer(n) for n in range(len(self.near))]
+        return [newer or self._newer_than_quoted(n, own) for n, newer in enumerate(own)]
+
+    def _newer_than_quoted(self, n: int, newer: Sequence[list[Ranked]]) -> list[Ranked]:
+        passage = self.near[n].item
+        if passage.record != SESSION:
+            return []
+        facts = ((rank, one.item) for rank, one in enumerate(self.near) if one.item.record != SESSION)
+        quoted = [rank for rank, fact in facts if fact.text in passage.text]
+        found = [
+            rank
+            for rank in quoted
+            if newer[rank]
+            and (rank == quoted[0] or any(_is_found_by(s, passage, self.asked) for s in self._stated[rank]))
+        ]
+        return [one for rank in found for one in newer[rank] if one.item.key != passage.key]
+
     def why_not(self, rank: int, n: int) -> str:
         """Why a hit does not replace one that was said earlier by a value, '' if it does."""
         one, old, why = self.near[rank], self.near[n], "it states no value"
@@ -411,7 +431,7 @@ class _Comparison:
         """Why a sentence does not replace an older one, '' if it does. If its hit `ranks_first`, most words
         must be shared, even if it states a change; if that `matches_worse`, it must state a change and share
         two words, or one and a date. Another date needs one shared word and all of the query's words that the
-        older sentence has."""
+        older sentence has. Another number needs two or more words that are all of the query's."""
         if new.answers and new.answers == old.answers:
             return "it gives the same answer" if words_of(new.text) == words_of(old.text) else ""
         kinds = new.values.keys() & old.values.keys()
@@ -429,14 +449,17 @@ class _Comparison:
         if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
             return "its value is of something else"
         shared = self._count_distinctive(new, old)
+        all_asked = len(self.asked) > 1 and self.asked <= both
         if changed and not ranks_first:
             dated = not kinds.isdisjoint(("date", "time", "day"))
             day = not matches_worse and "date" in kinds and wanted <= new.words
-            if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
+            if shared or all_asked or 2 <= len(both) >= len(old.words) / 2 or (day and both):
                 enough = max(shared, 1) + dated >= (2 if matches_worse else 1)
                 return "" if enough else "it matches the query much worse, and shares one word"
         if matches_worse:
             return "it matches the query much worse, and does not replace it in so many words"
+        if all_asked and kinds == {"number"}:
+            return ""
         if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
             return ""  # "Rent 1150 €", "Rent 1178 €"
         enough = shared >= max(2, _MIN_OVERLAP * min(len(new.words), len(old.words)))
@@ -587,8 +610,8 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
     the part `newer`), {key of the newer: the item it replaces})."""
     compared, ordered = _Comparison(found, query), list(found)
     replaced: dict[str, IndexItem] = {}
-    for n, old in enumerate(compared.near):
-        if newer := compared.newer(n):
+    for old, newer in zip(compared.near, compared.all_newer(), strict=True):
+        if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _move_before(ordered, best, old)
             known, asked = replaced.get(best.item.key), compared.asked
