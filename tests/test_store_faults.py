@@ -5,19 +5,22 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kill_points import MACHINE, PERSON, STEPS, counted, whole
-from store_banks import DAY, finish, first_author, insert, make, on_disk, open_again, python, write
+from store_banks import DAY, finish, first_author, insert, inserted, make, on_disk, open_again, python, write
 
 from ua_memory import discovery as regular
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, UaMemoryError
 from ua_memory.git.history import History
 from ua_memory.git.process import Process
+from ua_memory.memory import Memory
+from ua_memory.store import pending
 from ua_memory.store.store import Store
 
 CODES = [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE, errno.EDQUOT]
@@ -118,6 +121,28 @@ def test_a_write_that_fails_half_way(code: int, store: Store, monkeypatch: pytes
         store.adopt()
         assert store.read(DAY) == before
         whole(store)
+
+
+def test_a_disk_that_is_full_once_the_file_is_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise CannotWrite(os.strerror(errno.ENOSPC))
+
+    def refusing(*_: object, **__: object) -> None:
+        monkeypatch.setattr(pending, "save", full)
+        raise GitFailed("Out of diskspace")
+
+    monkeypatch.setattr(History, "commit", refusing)
+    done = inserted(store, "second")  # a refusal would have it said again, and kept twice
+    assert done.revision is None and "not committed yet" in done.notes[0]
+    with Memory.open(store.bank.root, config=replace(store.config, quiet_seconds=0)) as memory:
+        assert memory.search("second").hits[0].item.text == "second"
+        write(store, "memory/late.md", "- third\n")
+        found = memory.search("third")
+        assert found.hits[0].item.text == "third" and os.strerror(errno.ENOSPC) in found.notes[0]
+    monkeypatch.undo()
+    store.adopt()
+    assert on_disk(store) == ["first", "second"]
+    whole(store)
 
 
 def test_a_file_that_cannot_be_read_says_so_and_hides_no_other(

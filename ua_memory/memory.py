@@ -182,7 +182,10 @@ class Memory:
         """Bring the index up to date with the files, until `stop` is set; returns what changed."""
         with self.index.lock:  # what is seen is to be what is read: another thread may write meanwhile
             seen = self.store.survey()
-            adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
+            try:
+                adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
+            except CannotWrite as error:  # on a full disk what stands in the files is found all the same
+                adopted = Result(None, notes=(f"written, but not committed yet: {error}",))
             seen = self.store.survey() if adopted.notes else seen  # something was put back
             done = self.index.refresh(vectors, progress, seen, stop)
         return replace(done, notes=(*adopted.notes, *done.notes))

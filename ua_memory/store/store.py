@@ -402,8 +402,9 @@ class Store:
             self._drop_record(record)
             return done, None
         record = replace(record, written=True)
-        pending.save(self.bank.pending, record)
-        store_commit.remove_leftovers(record, self._context)
+        with contextlib.suppress(CannotWrite):  # on a full disk the record stays as it is
+            pending.save(self.bank.pending, record)
+            store_commit.remove_leftovers(record, self._context)
         return None, trouble
 
     def _finish_pending(self) -> dict[str, bytes | None]:
@@ -434,7 +435,8 @@ class Store:
                     self.history.mend_index([path for commit in record.commits for path in commit.files])
                 self._drop_record(record)
             elif stuck:
-                pending.save(self.bank.pending, replace(record, written=True))
+                with contextlib.suppress(CannotWrite):
+                    pending.save(self.bank.pending, replace(record, written=True))
             else:
                 self._failed = self._commit(record)[1]
                 stuck = self._failed is not None  # the later ones wait, to keep the order
