@@ -27,7 +27,7 @@ from ua_memory.recall.dedupe import SPEAKER
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
-from ua_memory.text.names import entities, foreign_stop_words, numerals
+from ua_memory.text.names import apart, entities, foreign_stop_words, numerals
 from ua_memory.text.questions import word_stem
 from ua_memory.text.sentences import sentences
 from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED, Move
@@ -590,7 +590,7 @@ def _has_another(name: Mapping[str, str], item: IndexItem, asked: frozenset[str]
 def _has_name(item: IndexItem, words: Collection[str]) -> bool:
     """Whether an item has one of a name's words, in other letters than Latin its stem; a plural or genitive
     only if it begins with a capital."""
-    text = " ".join((item.heading, item.text, *item.entities, *item.tags))
+    text = apart(" ".join((item.heading, item.text, *item.entities, *item.tags)))
     if any(word > "ɏ" and word_stem(word) in text.casefold() for word in words):
         return True
     forms = (

@@ -215,7 +215,24 @@ _BLOB = late(rf"\S{{{LONGEST_NAME + 1},}}")
 _NO_NAME = late(r"(?:and/or|w/o|n/a|his/her|he/she|either/or|yes/no|on/off|[\d/]+)")
 _CYRILLIC = late(r"(?<=[^.!?\s] )([А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+(?: [А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+)*)")
 """Names in Cyrillic, except the first word of a sentence."""
+_ADDRESSED = late(
+    r"(?<![一-龯々お御])(?![奥嫁孫娘父母兄姉叔伯爺婆婿赤坊医客皆神王](?:さん|様|ちゃん)|息子|編集|担当|[今昨明]日|[先今来毎][日週月年]|[这那一各])"
+    r"([一-龯々]{2,4}(?<![者師員屋長店社方手])(?:[ぁ-ん]{2,3}?)?(?=さん|様|氏|くん|ちゃん|先生|小姐|女士|老师)"
+    r"|[一-龯](?=さん|先生|小姐|女士|老师)|(?<![ァ-ヴー])[ァ-ヴー]{2,12}(?=さん|様|氏|くん|ちゃん|先生))"
+    r"|(?<![가-힣])([가-힣]{2,4})(?= ?(?:씨|님)(?![가-힣]{3}))"
+)
+"""A Japanese, Chinese or Korean name, told by how somebody is addressed: 佐藤様, 王小姐, 김민수 씨."""
+_UNSPACED = "ぁ-ヺー一-龯々"
+_GLUED = late(
+    rf"\[\[[^\]\n]*\]\]|`[^`\n]*`|(?<=[A-Za-z0-9])(?=[{_UNSPACED}])|(?<=[{_UNSPACED}])(?=[A-Za-z0-9@])"
+)
+"""Where a name in Latin letters meets Japanese or Chinese, without a blank; links and code are left alone."""
 _OPENING = late(r"^[^\w@/\[`]*([A-Z][\w'’-]*)")
+
+
+def apart(text: str) -> str:
+    """A text with a blank between Latin words and Japanese or Chinese ones: Lumen Press の表紙."""
+    return text if text.isascii() else _GLUED.sub(lambda at: at[0] or " ", text)
 
 
 def entities(query: str) -> tuple[str, ...]:
@@ -225,7 +242,7 @@ def entities(query: str) -> tuple[str, ...]:
     identifiers (`UA_TRUNCATION_THRESHOLD`, `readQuery`, `ABC-123`, `#42`).
     """
     found: list[tuple[int, str]] = []
-    rest = _BLOB.sub(lambda match: " " * len(match[0]), query)
+    rest = _BLOB.sub(lambda match: " " * len(match[0]), apart(query))
     for pattern in (_LINKED, _QUOTED_CODE, *_MARKED_NAMES):
         for match in pattern.finditer(rest):
             name = (match[1] if pattern.groups else match[0]).strip().rstrip(".,;:!?")
@@ -234,6 +251,7 @@ def entities(query: str) -> tuple[str, ...]:
         rest = pattern.sub(lambda match: "\0" * len(match[0]), rest)
     found += [(max(rest.find(name), 0), name) for name in map(_strip_query_word, names(rest)) if name]
     found += [(match.start(1), match[1]) for match in _CYRILLIC.finditer(rest)]
+    found += [(match.start(), match[1] or match[2]) for match in _ADDRESSED.finditer(rest)]
     found += _first_name(rest, {name for _, name in found})
     return tuple(dict.fromkeys(name for _, name in sorted(found, key=lambda each: each[0])))
 
@@ -269,7 +287,7 @@ def name_candidates(text: str) -> dict[str, bool]:
     Wikilinks are not included. The first word of a sentence may be a name or not ("Rome fell", "Rain fell"):
     it is uncertain, and the caller can decide by its other occurrences.
     """
-    text = _BLOB.sub(" ", text) if len(text) > LONGEST_NAME else text
+    text = apart(_BLOB.sub(" ", text) if len(text) > LONGEST_NAME else text)
     seen: dict[str, bool] = {}
     for words, opens in _capitalised_runs(text):
         if not opens or len(words) > 1:
@@ -278,6 +296,7 @@ def name_candidates(text: str) -> dict[str, bool]:
             seen.setdefault(_trim_name(words), False)
     if not text.isascii():
         seen |= dict.fromkeys(_CYRILLIC.findall(text), True)
+        seen |= dict.fromkeys(map("".join, _ADDRESSED.findall(text)), True)
     if _HAS_MARK.search(text):
         marked = dict.fromkeys(_marked_names(text), True)
         seen = {name: sure for name, sure in seen.items() if not any(name in one for one in marked)} | marked
