@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from ua_memory.errors import EXIT_CODES, Usage
 from ua_memory.text import dates
 from ua_memory.views import output as boundary
 from ua_memory.views.hits import match_positions, shown_lines
-from ua_memory.views.output import Screen, ago, cell_width, day_title, dumps, printable
+from ua_memory.views.output import Screen, ago, cell_width, day_title, dumps, line_breaks, printable
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -817,6 +818,19 @@ def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: 
 def test_visible_and_cells() -> None:
     assert printable("a\x1b\x07\u202e\udc80b\tc\n") == "a\\x1b\\x07\\u202e\\x80b\tc\n"
     assert [cell_width(text) for text in ("abc", "東京", "🎉", "e\u0301", "")] == [3, 4, 2, 1, 0]
+
+
+def test_japanese_is_wrapped_between_its_signs() -> None:
+    """A run without blanks was one word, which began on a line of its own; 。 stood first in a line."""
+
+    def wrapped(text: str, width: int) -> list[str]:
+        return [text[a:b] for a, b in pairwise([0, *line_breaks(text, width), len(text)])]
+
+    assert wrapped("Person: 今日は暑い。", 16) == ["Person: 今日は暑", "い。"]
+    assert wrapped("Person: 今日は暑い。", 18) == ["Person: 今日は暑", "い。"]
+    assert wrapped("色は（水彩）にした。", 6) == ["色は", "（水", "彩）に", "した。"]
+    assert wrapped("Wacom Cintiqを買う", 10) == ["Wacom ", "Cintiqを買", "う"]
+    assert wrapped("x" * 12 + "。", 8) == ["x" * 8, "xxxx。"]
 
 
 def test_matches_are_forms_of_the_querys_words() -> None:

@@ -184,6 +184,29 @@ def cell_width(text: str) -> int:
     )
 
 
+_NOT_FIRST = frozenset(
+    "、。，．・：；！？）」』】〕〉》”’々ーぁぃぅぇぉっゃゅょァィゥェォッャュョ…%,.!?)]}:; "
+)
+_NOT_LAST = frozenset("（「『【〔〈《“‘([{")
+
+
+def line_breaks(text: str, width: int) -> list[int]:
+    """Where the lines of a text end: at blanks, and between wide characters, which have none. No line begins
+    with a full stop or a small kana, and none ends with an opening bracket."""
+    found, start, used, last = list[int](), 0, 0, 0
+    for at, sign in enumerate(text):
+        before, size = text[at - 1 : at], cell_width(sign)
+        wide = size == 2 or cell_width(before) == 2
+        if before == " " or (wide and size and sign not in _NOT_FIRST and before not in _NOT_LAST):
+            last = at
+        used += size
+        if used > width and sign != " " and at > start:
+            start = last if last > start else at
+            found.append(start)
+            used = cell_width(text[start : at + 1])
+    return found
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 file`, `12 files`, `1,234 revisions`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
@@ -242,7 +265,12 @@ class Screen:
             out.append("\n")
             indent = min(2, indent)
             out.append(" " * indent)
-        lines = body.wrap(console, max(self.width - indent, 8)) if body.plain else [Text("")]
+        width = max(self.width - indent, 8)
+        if cell_width(body.plain) > len(body.plain):
+            parts = body.split("\n", allow_blank=True)
+            lines = [line for part in parts for line in part.divide(line_breaks(part.plain, width))]
+        else:
+            lines = [*body.wrap(console, width)] if body.plain else [Text("")]
         for number, each in enumerate(lines):
             each.rstrip()
             out.append("\n" + " " * indent if number else "")
