@@ -67,6 +67,8 @@ class Vocabulary:
         self._frequencies: dict[str, int] = {}
         self._count: int | None = None
         self._version = -1
+        self.is_fixed = False
+        """Whether all is read from one snapshot, see `WordIndex.reading`."""
         for statement in STEMMER_TABLES:
             db.execute(statement)
 
@@ -125,11 +127,17 @@ class Vocabulary:
         """Drop what is cached of the items, after this connection wrote."""
         self._frequencies, self._count, self._item_stems = {}, None, {}
 
-    def _refresh(self) -> None:
-        """Drop what is cached of the items if another connection wrote."""
-        version = self.db.execute("PRAGMA data_version").fetchone()[0]
-        if version != self._version or self.db.in_transaction:
+    def follow(self, version: int) -> None:
+        """Drop what is cached of the items if another connection wrote, by SQLite's data_version."""
+        if version != self._version:
             self._version = version
+            self.invalidate()
+
+    def _refresh(self) -> None:
+        if self.is_fixed:
+            return
+        self.follow(_data_version(self.db))
+        if self.db.in_transaction:
             self.invalidate()
 
     def _stem(self, words: list[str]) -> dict[str, str]:
@@ -138,6 +146,11 @@ class Vocabulary:
             return dict(zip(words, found, strict=True))
         # FTS5 sees no token or several in some word (its Unicode version is older): one at a time.
         return {word: next(iter(index_terms.stem_text(self.db, word)), "") for word in words}
+
+
+def _data_version(db: sqlite3.Connection) -> int:
+    """A number that changes when another connection has written."""
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
 
 
 # -- BM25 search -------------------------------------------------------------------------------------------
@@ -224,30 +237,40 @@ def _query_plans(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
 
 def _fetch(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: Filters) -> list[WordHit]:
     condition, values = where.sql()
-    ranked = (
+    sql = (
         f"SELECT rowid AS number, bm25(words, 1.0, {CONTEXT_WEIGHT}) AS score FROM words WHERE words MATCH ?"
     )
     if where:
-        sql = (f"SELECT key, score, path, line FROM ({ranked}) JOIN items ON items.rowid = number "
-               f"WHERE {condition} ORDER BY score LIMIT ?")  # fmt: skip
-    else:
-        sql = (f"SELECT key, score, path, line FROM ({ranked} ORDER BY score LIMIT ?) "
-               "JOIN items ON items.rowid = number")  # fmt: skip
+        sql = f"SELECT number, score FROM ({sql}) JOIN items ON items.rowid = number WHERE {condition}"
     fetch = limit + 64
     while True:
-        found: list[tuple[float, str, int, str]] = []
+        found: list[tuple[float, int]] = []
         unseen = float("inf")
         for match in matches:
-            part = [(round(score, 9), path, line, key)
-                    for key, score, path, line in db.execute(sql, (match, *values, fetch))]  # fmt: skip
+            rows = db.execute(f"{sql} ORDER BY score LIMIT ?", (match, *values, fetch))
+            part = [(round(score, 9), number) for number, score in rows]
             found += part
             if len(part) == fetch:
                 unseen = min(unseen, max(part)[0])
         found.sort()
         # If ties may continue beyond the fetched rows, their order would be that of insertion: fetch more.
         if len(found) < limit or found[limit - 1][0] < unseen:
-            return [WordHit(key, -score) for score, _, _, key in found[:limit]]
+            return _in_order(db, found, limit)
         fetch *= 16
+
+
+def _in_order(db: sqlite3.Connection, found: Sequence[tuple[float, int]], limit: int) -> list[WordHit]:
+    """The first hits of sorted (score, rowid), ties by path and line."""
+    least = found[limit - 1][0] if len(found) >= limit > 0 else float("inf")
+    scores = {number: score for score, number in found if score <= least}
+    placed: list[tuple[float, str, int, str]] = []
+    for part in chunks([*scores]):
+        rows = db.execute(
+            f"SELECT rowid, path, line, key FROM items WHERE rowid IN ({placeholders(part)})", part
+        )
+        placed += [(scores[number], *place) for number, *place in rows]
+    placed.sort()
+    return [WordHit(key, -score) for score, _, _, key in placed[:limit]]
 
 
 def _quoted(terms: Sequence[str], query: Query) -> list[str]:
@@ -274,13 +297,15 @@ class ItemReader:
         self.db = db
         self._items: dict[int, IndexItem] = {}
         self._version = 0
+        self.is_fixed = False
+        """Whether all is read from one snapshot, see `WordIndex.reading`."""
 
     def invalidate(self) -> None:
         """Clear the cache, after this connection wrote."""
         self._items.clear()
 
-    def _refresh(self) -> None:
-        version = self.db.execute("PRAGMA data_version").fetchone()[0]
+    def follow(self, version: int) -> None:
+        """Clear the cache if another connection wrote, by SQLite's data_version."""
         if version != self._version:
             self.invalidate()
             self._version = version
@@ -300,7 +325,8 @@ class ItemReader:
     def _read(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
         rows = self.db.execute(f"SELECT rowid FROM items WHERE {condition}", tuple(values))
         numbers = [number for (number,) in rows]
-        self._refresh()
+        if not self.is_fixed:
+            self.follow(_data_version(self.db))
         if len(self._items) + len(numbers) > MOST_ITEMS:
             self._items.clear()
         for part in chunks([number for number in numbers if number not in self._items]):
@@ -379,6 +405,22 @@ class WordIndex:
         finally:
             self.vocabulary.invalidate()
             self._reader.invalidate()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One snapshot for all reads of a search: each statement by itself locks the file, and would be
+        preceded by the question whether another connection wrote."""
+        self.db.execute("BEGIN")
+        try:
+            version = _data_version(self.db)
+            for cached in (self.vocabulary, self._reader):
+                cached.follow(version)
+                cached.is_fixed = True
+            yield
+        finally:
+            self.vocabulary.is_fixed = self._reader.is_fixed = False
+            with contextlib.suppress(sqlite3.OperationalError):  # a damaged file may have ended it
+                self.db.execute("COMMIT")
 
     # -- state -------------------------------------------------------------------------------------------
 

@@ -238,9 +238,10 @@ def search_many(
         where = Filters() if filters is None else filters
         run = _Search(index, report, limit, min_score, where, depth, whole_days=whole_days, typed=by_words)
         answers: list[SearchResult] = []
-        for part in parts:
-            answers += map(run.resolve, part, run.answers(part, begun))
-            begun = []
+        with index.words.reading():
+            for part in parts:
+                answers += map(run.resolve, part, run.answers(part, begun))
+                begun = []
         return answers
 
 
