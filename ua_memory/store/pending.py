@@ -115,8 +115,8 @@ def delete(folder: Path, key: str) -> None:
 
 def keys(folder: Path) -> list[str]:
     """The keys of all records, oldest first (keys begin with the time)."""
-    found = swap.list_files(folder, "revision-")
-    return [file.stem.removeprefix("revision-") for file in found if file.suffix == ".json"]
+    found = swap.list_names(folder, "revision-")
+    return [name[len("revision-") : -len(".json")] for name in found if name.endswith(".json")]
 
 
 def read_records(folder: Path) -> list[Pending]:
@@ -126,7 +126,8 @@ def read_records(folder: Path) -> list[Pending]:
 
 def is_empty(folder: Path) -> bool:
     """Whether there are no records and no temporary files of records."""
-    return not keys(folder) and not any(file.suffix == TEMP_SUFFIX for file in swap.list_files(folder, ""))
+    # Each search asks; the folder also has a file for each session.
+    return not keys(folder) and not any(name.endswith(TEMP_SUFFIX) for name in swap.list_names(folder, ""))
 
 
 def uncommitted_contents(records: list[Pending]) -> dict[str, bytes | None]:

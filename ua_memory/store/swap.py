@@ -112,13 +112,18 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def list_files(folder: Path, *prefixes: str) -> list[Path]:
-    """The files of a folder whose names begin with one of these, sorted; none without a folder."""
+def list_names(folder: Path, *prefixes: str) -> list[str]:
+    """The names in a folder that begin with one of these, sorted; none without a folder."""
     with writing(folder):
         try:
-            return [folder / name for name in sorted(os.listdir(folder)) if name.startswith(prefixes)]  # noqa: PTH208
+            return sorted(name for name in os.listdir(folder) if name.startswith(prefixes))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+
+def list_files(folder: Path, *prefixes: str) -> list[Path]:
+    """The files of a folder whose names begin with one of these, sorted; none without a folder."""
+    return [folder / name for name in list_names(folder, *prefixes)]
 
 
 def _make_folder(folder: Path) -> None:
