@@ -538,7 +538,7 @@ SCHEMA = (
 def to_row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     """An item as the values of COLUMNS."""
     row = {name: getattr(item, name) for name in _FIELDS}
-    row |= {name: json.dumps(row[name]) for name in _LISTS}
+    row |= {name: json.dumps(row[name]) if row[name] else "[]" for name in _LISTS}
     row |= {"client": item.client or "", "retired": item.retired or "", "own": int(item.own)}
     return (number, *row.values(), digest, item.date)
 
