@@ -351,6 +351,18 @@ def test_a_snippet_shows_what_is_said_of_the_match(index: Index) -> None:
     assert "bought it in May" in snippet(index.words, f"{end}\n{'More of that. ' * 20}", idf, 300)
 
 
+def test_of_equal_matches_a_snippet_shows_the_first(index: Index) -> None:
+    """The same words in another order weighed more in some processes, by the last digit of a sum."""
+    index.refresh()
+    for n in range(40):
+        words = [f"{letter}ord{n}" for letter in "bcdfg"]
+        idf = {
+            word: 1 / (place + 3) for place, word in enumerate(index.words.vocabulary.stems(words).values())
+        }
+        text = f"first {' '.join(words)}. {'More of that. ' * 40}Again {' '.join(reversed(words))}."
+        assert snippet(index.words, text, idf, 300).startswith("first")
+
+
 # -- what the model has no words for -----------------------------------------------------------------------
 
 

@@ -133,7 +133,8 @@ def _densest(found: list[tuple[int, int, str]], idf: Mapping[str, float], length
         while found[high][1] - found[low][0] > length and low < high:
             low += 1
         window = found[low : high + 1]
-        value = sum(idf[stem] for stem in {stem for _, _, stem in window}), len(window)
+        # `sum` would depend on the order of a set, which differs between processes.
+        value = math.fsum(idf[stem] for stem in {stem for _, _, stem in window}), len(window)
         if value > best:
             best, chosen = value, (found[low][0], min(found[high][1], found[low][0] + length))
     middle = (chosen[0] + chosen[1]) // 2 if found else 0
