@@ -28,7 +28,7 @@ from ua_memory.recall.search import (
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
-from ua_memory.text.questions import asks_for_tasks, has_phone_number, is_chore, two_questions
+from ua_memory.text.questions import asks_for_tasks, has_phone_number, is_chore, is_question, two_questions
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -862,3 +862,32 @@ def test_who_asks_for_a_number_is_not_answered_by_what_has_none(
     )
     with indexed(tmp_path, {"memory/2026-10-07.md": facts}) as index:
         assert search(index, query).answered == found
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asks"),
+    [
+        ("que coche tengo", True),
+        ("a quién pregunto por la música", True),
+        ("cuando termina la obra", True),
+        ("um wie viel uhr läuft das backup", True),
+        ("wie besprochen, bau das menü um", False),
+        ("wie immer bitte auf deutsch", False),
+        ("combien coûte le gasoil", True),
+        ("come si lancia il test", True),
+        ("come up with a name for the boat", False),
+        ("de quem preciso do ok", True),
+        ("waar ligt de sleutel", True),
+        ("con calma, rehaz la tabla", False),
+        ("na what now?", True),
+    ],
+)
+def test_a_question_needs_no_question_mark(prompt: str, asks: bool) -> None:
+    assert is_question(prompt) == asks
+
+
+def test_two_words_find_what_is_written_as_one(tmp_path: Path) -> None:
+    lines = ["pointed the north wall of the boathouse", "the house has a new roof", "Mia painted the boat"]
+    with an_index(a_bank(tmp_path, {"memory/2026-06-01.md": log(*lines)})) as index:
+        first, *_ = search(index, "what happened at the boat house").hits
+    assert first.item.text.startswith("pointed")

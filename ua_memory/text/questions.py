@@ -14,7 +14,19 @@ from ua_memory.text.patterns import late
 AT_THE_MOMENT = r"at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento"
 """Asks for how it is now, and says nothing of what a question is about."""
 
-_QUESTION = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
+_ASKING = (
+    r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|we[nm]|was|wann|wo(?:hin|her)?|wie|welche[mnrs]?|warum|wieso"
+    r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|qui[eé]n(?:es)?|qué|cu[aá]ndo|d[oó]nde"
+    r"|cu[aá]nt[oa]s?|c[oó]mo|cu[aá]l(?:es)?|quem|quando|onde|quant[aeio]s?|qual|quais|ch[ei]|cosa|dove|qual[ei]"
+    r"|perché|wat|wanneer|waar|hoe(?:veel)?|welke?|waarom)(?:['’]s)?\b"
+)
+_QUESTION = late(
+    rf"[?？]\s*$|^\W*(?:(?:at|for|from|in|on|to|with|ab|an?|auf|bei|bis|um|für|mit|seit|von|avec|de|à|dans|depuis|en|pour"
+    r"|con|desde|para|por|da|di|per|com|em|[ao]|met|van|voor)\s+)?"
+    rf"(?!wie\s+(?:\w+\s+)?(?:be(?:sprochen|kannt)|gesagt|gewünscht|gehabt|immer|vereinbart|oben)\b)"
+    rf"(?:{_ASKING}|come\s+(?:si|mai|va|vanno|fac\w+|sta|è|ha|hai)\b|est-ce\b|qu['’]est-ce\b)",
+    re.IGNORECASE,
+)
 _REQUEST_TO_ACT = late(
     r"\W*(?:(?:hey|hi|ok(?:ay)?|so|and|now|then)\W+)*(?:(?:please|pls|bitte)\b|(?:can|could|would|will) you\b"
     r"|(?:kannst|könntest|würdest) du\b|(?:können|könnten) sie\b|peux[- ]tu\b|pouvez[- ]vous\b|tu peux\b"
@@ -86,12 +98,6 @@ def has_phone_number(text: str) -> bool:
 
 
 _FRENCH_PRONOUN = r"-(?:t-)?(?:ils?|elles?)"
-_ASKING = (
-    r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|wen|wem|was|wann|wo|wohin|wie|welche[mnrs]?|warum|wieso"
-    r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|quiénes|quién|qué|cuándo|dónde|cuánt[oa]s?|cómo"
-    r"|quem|quando|onde|quant[aeio]|qual|quais|como|chi|cosa|dove|quale|come|perché|wat|wanneer|waar"
-    r"|hoeveel|welke?|waarom)(?:['’]s)?\b"
-)
 _AND = r"(?:and|und|et|y|e|en)\s+"
 _TWO_QUESTIONS = late(
     rf"\W*(?P<one>{_ASKING}.*?\w)(?:\s*,)?(?:\s*[?？]|(?=\s+{_AND}))\s*(?:{_AND}(?:also\s+)?)?"
