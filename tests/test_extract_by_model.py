@@ -188,6 +188,11 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("el lunes vino el fontanero a las 9:30", None),
         ("Le plombier vient lundi à 9h30 avec Paul", "2026-11-23"),
         ("Ich habe am Montag um 8 Uhr angerufen.", None), ("Sitzung am 20. November 2026", "2026-11-20"),
+        ("来月の5日に書類を持っていく", "2026-12-05"), ("来週の金曜、午前10時に歯医者", "2026-11-27"),
+        ("再来週の木曜に健康診断", "2026-12-03"), ("更新は毎年2月です", None),
+        ("W przyszły wtorek idę do lekarza", "2026-11-24"), ("Geçen salı doktora gittik", "2026-11-17"),
+        ("I bring it on the 5th of next month", "2026-12-05"),
+        ("We meet on Friday of next week", "2026-11-27"),
     ],
 )  # fmt: skip
 def test_when_a_text_is_about(text: str, when: str | None) -> None:

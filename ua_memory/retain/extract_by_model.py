@@ -138,7 +138,16 @@ _PAST_ONLY = late(
     re.I,
 )
 """Words for what has lasted since a day or happened on it, in other languages than English."""
-_RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year|weekend|{_DAYS}))\b")
+_RELATIVE = late(
+    r"\b(?:yesterday|tomorrow|ago|week after next"
+    rf"|(?:last|next|of this) (?:week|month|year|weekend|{_DAYS}))\b"
+)
+_DAY_WITHIN = late(
+    r"\b(?:the )?\d{1,2}(?:st|nd|rd|th)? of (?:last|this|next) month\b"
+    rf"|\b(?:{_DAYS}) of (?:(?:last|this|next) week|the week after next)\b",
+    re.IGNORECASE,
+)
+"""A day within a week or month that is counted from the day of the text."""
 _LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
 _REASON = late(
     r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque|xq|pq)\b(?:[^,.;]|[,.](?=\d))*"
@@ -381,7 +390,11 @@ def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 
 def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
-    text = _HYPHEN.sub(r"\1–\2", text)
+    text, noon = _HYPHEN.sub(r"\1–\2", text), datetime.combine(said, time(12), UTC)
+    for match in _DAY_WITHIN.finditer(text):
+        if first := dates.read(match[0], noon).start:
+            yield (day := date.fromisoformat(first)), day + timedelta(days=1)
+    text = _DAY_WITHIN.sub(" ", text)
     spans = text_calendar.spans(text, said)
     taken = [(span.at, span.to) for span in spans]
     yield from _with_ranges(text, spans)
@@ -393,7 +406,7 @@ def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
             yield from _day_of_week(match, said)
             continue
         phrase = f"{match['ahead']} from now" if match["ahead"] else match[0]
-        reading = dates.read(phrase, datetime.combine(said, time(12), UTC))
+        reading = dates.read(phrase, noon)
         if reading.start and reading.end:
             start, end = date.fromisoformat(reading.start), date.fromisoformat(reading.end)
             passed = end <= said and not re.search(r"\d{4}|last|this", match[0])

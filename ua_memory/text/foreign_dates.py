@@ -167,7 +167,13 @@ _N = r"(?:\d{1,4}|[一二三四五六七八九十两]{1,3})"
 _Y = r"(?:(?:19|20)\d\d|(?:令和|平成|昭和)(?:元|N))"
 _DAY = dict(zip("一二三四五六日天", (*DAYS, "Sunday"), strict=True))
 _YOUBI = dict(zip("月火水木金土日", DAYS, strict=True))
-_WEEKS = {"先々週": "2 weeks ago", "先週": "last week", "今週": "this week", "来週": "next week"}
+_WEEKS = {
+    "先々週": "2 weeks ago",
+    "先週": "last week",
+    "今週": "this week",
+    "来週": "next week",
+    "再来週": "the week after next",
+}
 _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925}
 _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), strict=True))
 
@@ -245,7 +251,7 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
             lambda m: f"the last {_number(m[1])} {unit[m[2]]}",
         ),
         _rule(
-            r"(先々週|先週|今週|来週)の?([月火水木金土日])曜日?",
+            r"(先々週|先週|今週|再来週|来週)の?([月火水木金土日])曜日?",
             lambda m: f"{_YOUBI[m[2]]} of {_WEEKS[m[1]]}",
         ),
         _rule(r"([月火水木金土日])曜日", lambda m: f"on {_YOUBI[m[1]]}"),
