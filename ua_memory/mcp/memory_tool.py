@@ -103,10 +103,8 @@ def directory_listing(path: str, files: Mapping[str, int]) -> str:
     rows = _listing_rows(files, "", 1)
     left = ""
     if len(rows) > LISTED_ROWS:
-        rows, left = (
-            rows[:LISTED_ROWS],
-            f"\n({len(rows) - LISTED_ROWS} more are not shown: view one of the directories)",
-        )
+        left = f"\n({len(rows) - LISTED_ROWS} more are not shown: view one of the directories)"
+        rows = rows[:LISTED_ROWS]
     days = sorted(name for name in files if day_of(name) and "/" not in name)
     older = set(days[:-LISTED_DAYS])
     if older:

@@ -256,10 +256,8 @@ def _list_facts(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str
 
 
 def _fact_row(item: IndexItem) -> str:
-    text, gone = (
-        shorten(" ".join(item.text.split()), readonly.LONGEST),
-        f"; no longer so: {item.retired}" if item.retired else "",
-    )
+    text = shorten(" ".join(item.text.split()), readonly.LONGEST)
+    gone = f"; no longer so: {item.retired}" if item.retired else ""
     return f"- {item.date} {text} ({item.place.citation}{f' ^{item.id}' if item.id else ''}{gone})"
 
 
@@ -639,10 +637,8 @@ def _delete_page(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
 # The tools that list tags, directives and banks.
 
 
-TAGS_INTRO, DIRECTIVES_INTRO = (
-    "Tags, the most frequent first.",
-    "Hard rules that memory's answers keep to; only a person sets them.",
-)
+TAGS_INTRO = "Tags, the most frequent first."
+DIRECTIVES_INTRO = "Hard rules that memory's answers keep to; only a person sets them."
 MOST_TAGS = 200
 """Tags that are listed."""
 

@@ -51,7 +51,7 @@ from ua_memory.text.calendar import joined as joined_stretch
 from ua_memory.text.foreign_dates import language, languages, translated
 from ua_memory.text.patterns import late
 from ua_memory.text.questions import AT_THE_MOMENT
-from ua_memory.text.relative_dates import anchor, month_at, relative
+from ua_memory.text.relative_dates import anchor, day_at, month_at, relative
 
 # -- single times ------------------------------------------------------------------------------------------
 # How time words combine into one time: modifier × unit × anchor, and parts of a range.
@@ -417,12 +417,12 @@ def _make_range(text: DateText, left: Time, right: Time) -> DateSpan:
 
 def _days_in_month(text: DateText, i: int, joins: tuple[str, ...] | None) -> Found | None:
     """`3–9 June`, `from 3 to 9 June 2026`, `between the 3rd and the 9th of last month`."""
-    first = _day_number(text, i)
+    first = day_at(text, i)
     j = joined(text, first[1], joins) if first else None
     if first is None or j is None:
         return None
     right = time_point(text, j) or time_point(text, text.skip(j, ("the",)))
-    if right is None and joins and (bare := _day_number(text, j)) and text.ordinal(bare[1] - 1):
+    if right is None and joins and (bare := day_at(text, j)) and text.ordinal(bare[1] - 1):
         right = (monthly(bare[0]), bare[1]) if bare[1] >= len(text) or text.kind(bare[1]) == "mark" else None
     if right is None or right[0].grain != "day":
         return None
@@ -433,17 +433,9 @@ def _days_in_month(text: DateText, i: int, joins: tuple[str, ...] | None) -> Fou
     return None
 
 
-def _day_number(text: DateText, i: int) -> tuple[int, int] | None:
-    at = text.skip(i, ("the",))
-    found = text.ordinal(at)
-    if found is None and text.kind(at) == "number" and len(text.low(at)) <= 2:
-        found = int(text.low(at).strip("'’")), at + 1
-    return found if found and 1 <= found[0] <= 31 else None
-
-
 def _end_in_month(text: DateText, left: Time, j: int) -> Found | None:
     """The 9 of `June 3 to 9, 2026`."""
-    bare = _day_number(text, j)
+    bare = day_at(text, j)
     if bare is None or left.grain != "day" or month_at(text, text.skip(bare[1], ("of",))):
         return None
     if text.low(bare[1]) in UNITS or text.kind(bare[1]) == "dash":
@@ -451,15 +443,10 @@ def _end_in_month(text: DateText, left: Time, j: int) -> Found | None:
     start = first_day(resolve(text, left))
     after = text.skip(bare[1], (",",))
     if isinstance(left, Cycle) and text.kind(after) == "number" and len(text.low(after)) == 4:
-        of_year = int(text.low(after))
-        return _same_year(start, of_year, bare[0]), after + 1
+        return day(start.replace(year=int(text.low(after)), day=bare[0])), after + 1
     if isinstance(left, Cycle):
         return yearly_day(bare[0], start.month), bare[1]
     return (day(start.replace(day=bare[0])), bare[1]) if bare[0] > start.day else None
-
-
-def _same_year(start: date, of_year: int, number: int) -> DateSpan:
-    return day(start.replace(year=of_year, day=number))
 
 
 # -- phrases -----------------------------------------------------------------------------------------------

@@ -316,16 +316,12 @@ def compound_occurs(word: str, source: str) -> bool:
     if match is None:
         return False
     if match["nth"]:
-        nth, noun = (
-            _number_forms(match["nth"].casefold(), _ORDINALS, "(?:st|nd|rd|th)"),
-            _stem_form((match["of"] or "-").casefold()[1:]),
-        )
+        nth = _number_forms(match["nth"].casefold(), _ORDINALS, "(?:st|nd|rd|th)")
+        noun = _stem_form((match["of"] or "").removeprefix("-").casefold())
         pattern = rf"{nth}[ -]{noun}" if noun else rf"{nth}(?!\w)"
     elif match["number"]:
-        number, noun = (
-            _number_forms(match["number"].casefold(), _CARDINALS),
-            _stem_form(match["what"].casefold()),
-        )
+        number = _number_forms(match["number"].casefold(), _CARDINALS)
+        noun = _stem_form(match["what"].casefold())
         pattern = rf"{number}(?:[ -]\w+)?[ -]{noun}|{noun}\w*[ :=-]{{1,2}}{number}(?!\w)"
     else:
         pattern = "[ ._-]?".join(re.findall(r"\d+|[^\W\d_]+", word.casefold())) + r"s?(?!\w)"
@@ -999,18 +995,13 @@ class _Clause:
 
 
 def disagreement(
-    text: str,
-    quotes: Sequence[str],
-    evidence: Sequence[str] = (),
-    *,
-    agreed: bool = False,
+    text: str, quotes: Sequence[str], evidence: Sequence[str] = (), *, agreed: bool = False
 ) -> str:
     """Why a statement does not agree with the quotes that it rests on, as a message to the model; '' if it
     does.
 
     `evidence` are the texts that contain the quotes, and others that it may take words from. Each may begin
-    with its speaker (`Anna: `, or the role `person: `). `agreed`:
-    what was only proposed was then agreed to.
+    with its speaker (`Anna: `, or the role `person: `). `agreed`: what was only proposed was then agreed to.
     """
     if not is_supported(text, evidence or quotes):
         return "too few of its words occur in the source"

@@ -204,7 +204,7 @@ def day_at(text: DateText, i: int) -> tuple[int, int] | None:
     """(number of a day, index after it): `3`, `3rd`, `third`, `the 3rd`."""
     i = text.skip(i, ("the",))
     found = text.ordinal(i)
-    if found is None and text.kind(i) == "number" and len(text.low(i)) <= 2 and text.low(i).isdigit():
+    if found is None and text.kind(i) == "number" and len(text.low(i)) <= 2:
         found = int(text.low(i)), i + 1
     return found if found and 1 <= found[0] <= 31 else None
 
