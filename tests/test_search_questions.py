@@ -28,7 +28,14 @@ from ua_memory.recall.search import (
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
-from ua_memory.text.questions import asks_for_tasks, has_phone_number, is_chore, is_question, two_questions
+from ua_memory.text.questions import (
+    asks_for_tasks,
+    find_tag,
+    has_phone_number,
+    is_chore,
+    is_question,
+    two_questions,
+)
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -891,3 +898,20 @@ def test_two_words_find_what_is_written_as_one(tmp_path: Path) -> None:
     with an_index(a_bank(tmp_path, {"memory/2026-06-01.md": log(*lines)})) as index:
         first, *_ = search(index, "what happened at the boat house").hits
     assert first.item.text.startswith("pointed")
+
+
+@pytest.mark.parametrize(
+    ("query", "plain"),
+    [
+        ("tagged music", "#music"),
+        ("things with the tag #car", "#car"),
+        ("all notes tagged garden/2026 in May", "#garden/2026 in May"),
+        ("was ist getaggt mit haus", "#haus"),
+        ("notas con la etiqueta obra", "#obra"),
+        ("who tagged the release", None),
+        ("what tag does the image have", None),
+        ("the man with the tag", None),
+    ],
+)
+def test_a_tag_is_asked_for_in_words(query: str, plain: str | None) -> None:
+    assert find_tag(query) == plain

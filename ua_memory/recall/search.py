@@ -351,6 +351,8 @@ class _Search:
             return direct
         if tasks := questions.asks_for_tasks(asked):
             return self._find_tasks(*tasks, direct)
+        if plain := questions.find_tag(asked):
+            return self._lookup(self.limit, [plain])[0]
         if both := questions.two_questions(asked):
             return self._join_questions(both, direct)
         described = questions.find_description(asked)

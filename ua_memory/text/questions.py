@@ -170,6 +170,24 @@ def asks_for_tasks(query: str) -> tuple[str, str] | None:
     return None
 
 
+_TAGGED = late(
+    r"\W*(?:(?:all|every|any|the|my|alle|todas?|todos|toutes?|tous|tutt[eio]|le|les|las|los|die|meine)\s+)*"
+    r"(?:(?:things?|notes?|facts?|lines?|entries|everything|anything|what|items?|alles|notizen|einträge|was"
+    r"|tout|notas?|todo|tudo|cosas|coisas|appunti|cose|notities|dingen)\s+)?"
+    r"(?:(?:is|are|ist|sind|est|está|è)\s+)?"
+    r"(?:tagged(?:\s+(?:as|with))?|with\s+(?:the\s+)?tag|getaggt\s+mit|mit\s+(?:dem\s+)?schlagwort"
+    r"|avec\s+(?:le\s+tag|l['’]étiquette)|con\s+(?:el\s+tag|la\s+etiqueta|il\s+tag|l['’]etichetta)"
+    r"|com\s+(?:a\s+etiqueta|o\s+tag)|met\s+(?:de\s+)?tag)\s+#?(?P<tag>\w[\w/-]*)",
+    re.IGNORECASE,
+)
+
+
+def find_tag(query: str) -> str | None:
+    """A query that asks for a tag in words, with it as `#tag`: "things with the tag garden in May"."""
+    found = _TAGGED.match(query)
+    return f"#{found['tag']}{query[found.end() :]}" if found else None
+
+
 # -- descriptions ------------------------------------------------------------------------------------------
 
 
