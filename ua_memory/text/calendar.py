@@ -954,15 +954,7 @@ def _year_after_preposition(text: DateText, at: int, before: str) -> bool:
         return _in_years(text.low(j + 1)) and text.low(j + 2) not in COUNTED
     if before in ("and", "or"):
         return _in_years(text.low(at - 2))
-    if before == "of" and text.low(at - 2) in (
-        "total",
-        "maximum",
-        "limit",
-        "minimum",
-        "size",
-        "sum",
-        "value",
-    ):
+    if before == "of" and text.low(at - 2) in word_set("total maximum limit minimum size sum value"):
         return False
     if before in ("by", "from", "after", "before", "of", "over", "within", "through", "up"):
         return may_end(text, j) or text.low(j) in YEARLY
@@ -989,23 +981,9 @@ def _year_by_noun(text: DateText, i: int, j: int, before: str) -> bool:
 
 def _is_event_noun(word: str) -> bool:
     """Whether a noun is an event: `my 2019 move` is about 2019, `my 2019 laptop` is not."""
-    endings = (
-        "tion",
-        "sion",
-        "ment",
-        "ing",
-        "ance",
-        "ence",
-        "party",
-        "crisis",
-        "crash",
-        "outage",
-        "launch",
-        "tour",
-    )
-    return word.endswith(endings) or word in word_set(
-        "move meeting visit flood war strike audit migration release"
-    )
+    endings = word_set("tion sion ment ing ance ence party crisis crash outage launch tour")
+    events = word_set("move meeting visit flood war strike audit migration release")
+    return word in events or word.endswith(tuple(endings))
 
 
 def is_year_after_name(text: DateText, i: int, j: int) -> bool:

@@ -782,11 +782,6 @@ def _word_matcher(there: Set[str]) -> Callable[[str], bool]:
     return matches
 
 
-def _matcher_of(text: str) -> Callable[[str], bool]:
-    """`_word_matcher` for the words of a text."""
-    return _word_matcher({*_WORD_OR_NUMBER.findall(text)})
-
-
 @cache
 def _stop_terms() -> frozenset[str]:
     words = (*foreign_stop_words(), *little_words()["roles"], *MONTH_NAMES, *WEEKDAYS)
@@ -1556,7 +1551,7 @@ def _check_subject(claim: _Clause, closest: Sequence[_Clause]) -> str:
         who = (match and match["owner"]) or one.speaker or "speaker"
         if not match or opening != [who] or who in one.text.split():
             return ""
-        if _matcher_of(claim.text)(match["what"]):
+        if _word_matcher({*_WORD_OR_NUMBER.findall(claim.text)})(match["what"]):
             return ""
         if not match["whose"] and len({*claim.stems} & {*one.stems}) < 2:
             return ""

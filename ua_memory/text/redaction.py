@@ -651,21 +651,11 @@ _KIND = late(r"[a-z][a-z0-9-]{0,39}")
 _LONG_RUN = late(r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[ \t>]{0,12}[A-Za-z0-9+/]{4,})*={0,2}")
 _MAX_DECODED = 262_144  # characters of base64 that are decoded
 _ASCII_LOWER = {c: c + 32 for c in range(65, 91)}
-_GENERIC_KINDS = frozenset(
-    {
-        "password",
-        "secret",
-        "token",
-        "api-key",
-        "high-entropy",
-        "url-password",
-        "url-token",
-        "bearer-token",
-        "basic-auth",
-        "azure-sas",
-        "password-hash",
-    }
-)
+_GENERIC_KIND_NAMES = """
+    password secret token api-key high-entropy url-password url-token bearer-token basic-auth azure-sas
+    password-hash
+"""
+_GENERIC_KINDS = frozenset(_GENERIC_KIND_NAMES.split())
 _NO_WORD_LIST = late(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
 _HEX_LABEL = late(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
 _HASH_LABEL = late(
