@@ -485,22 +485,11 @@ def _open_range(text: DateText, i: int) -> Found | None:
 def _open_span(text: DateText, found: DateSpan, how: str, i: int, j: int) -> DateSpan:
     if text.low(i) == "through" and found.grain == "season":
         return found
-    at_edge = _edge_word(text, j)
+    edge = _edge_word(text, j) or ("end" if how in ("until", "after") else "start")
     begin, end = first_day(found), found.point + DAY if found.point else found.end
-    if at_edge == "end" and how in ("before", "until"):
-        return DateSpan(None, end)
-    if at_edge == "start" and how in ("before", "until"):
-        return DateSpan(None, begin)
-    if at_edge == "end" and how == "since":
-        return DateSpan(begin, None)
-    if at_edge == "start" and how == "after":
-        return DateSpan(begin, None)
-    return {
-        "since": DateSpan(begin, None),
-        "until": DateSpan(None, end),
-        "before": DateSpan(None, begin),
-        "after": DateSpan(end, None),
-    }[how]
+    if how in ("before", "until"):
+        return DateSpan(None, end if edge == "end" else begin)
+    return DateSpan(end if how == "after" and edge == "end" else begin, None)
 
 
 def _edge_word(text: DateText, j: int) -> str:

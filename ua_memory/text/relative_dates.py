@@ -583,20 +583,15 @@ def _last_n(text: DateText, i: int) -> Found | None:
     return _rolling(text, count[0], unit, word), count[1] + 1
 
 
+_TIME_NAMES = frozenset((*UNITS, *WEEKDAYS, *MONTHS, *SEASONS, "christmas", "night", "easter"))
+
+
 def _before_last(text: DateText, i: int) -> Found | None:
     """`the week before last`, `the Friday before last`, `the year after next`, `the spring before last`."""
     at = text.skip(i, ("the",))
     word, side = text.low(at), (text.low(at + 1), text.low(at + 2))
     step = {("before", "last"): -2, ("after", "next"): 2}.get(side)
-    if step is None or text.low(at + 3) in (
-        *UNITS,
-        *WEEKDAYS,
-        *MONTHS,
-        *SEASONS,
-        "christmas",
-        "night",
-        "easter",
-    ):
+    if step is None or text.low(at + 3) in _TIME_NAMES:
         return None
     unit = UNITS.get(word, "")
     if unit == "weekend":
