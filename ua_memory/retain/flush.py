@@ -592,7 +592,7 @@ class Flusher:
             return flushed
 
     def _flush_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
-        why_queued = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"
+        why_queued = f"nothing was saved, and {counted(len(entry.turns), 'turn waits', 'turns wait')}"
         by = self.model.name if self.model else ""
         failures = self.queue.recording_failure(entry.key, self.store.now, why_queued, for_model=bool(by))
         with Jobs(self.store).record_run("flush") as note, failures:
