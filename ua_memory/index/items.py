@@ -273,12 +273,8 @@ def document_title(document: Document) -> str:
     return f"{title} ({', '.join(aliases)})" if title else ", ".join(aliases)
 
 
-_NAME_KEYS = frozenset(
-    (
-        *("people", "person", "persons", "author", "authors", "attendees", "participants", "with"),
-        *("contact", "contacts", "owner", "location", "place"),
-    )
-)
+_NAME_KEYS = frozenset(("people", "person", "persons", "author", "authors", "attendees", "participants"))
+_NAME_KEYS |= {"with", "contact", "contacts", "owner", "location", "place"}
 """Front matter keys whose values are names."""
 LONGEST_NAMED = 60
 """Characters of such a name; longer values are sentences."""

@@ -773,12 +773,10 @@ class CurrentIndex:
 def is_damaged(error: Exception) -> bool:
     """Whether an error means that the database is damaged, not just busy, full or read-only."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_ERROR,
-        sqlite3.SQLITE_IOERR,
-    ) or (not code and (not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)))
+    if not code:
+        return not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)
+    damage = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR
+    return code in damage
 
 
 # -- lookups -----------------------------------------------------------------------------------------------

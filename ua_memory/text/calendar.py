@@ -607,18 +607,14 @@ def is_subject(text: DateText, i: int) -> bool:
     return text.kind(i) == "word" and text.is_capitalised(i) and not text.tokens[i].text.isupper()
 
 
+_BEFORE_OF = SELECTORS | word_set("half month week day quarter")
+
+
 def word_before(text: DateText, i: int) -> str:
     """The word before a token, skipping articles and dashes."""
     i -= 1
     while i >= 0 and (text.low(i) in ("the", "of", "a") or text.kind(i) == "dash"):
-        if text.low(i) == "of" and text.low(i - 1) not in (
-            *SELECTORS,
-            "half",
-            "month",
-            "week",
-            "day",
-            "quarter",
-        ):
+        if text.low(i) == "of" and text.low(i - 1) not in _BEFORE_OF:
             break
         i -= 1
     return text.low(i)

@@ -505,17 +505,9 @@ def _onwards(text: DateText, i: int) -> Found | None:
     if found is None:
         return None
     stretch = resolve(text, found[0])
-    for words in (
-        ("onwards",),
-        ("onward",),
-        ("on",),
-        ("and", "later"),
-        ("and", "after"),
-        ("forward",),
-        ("until", "now"),
-    ):
-        after = text.after(found[1], *words)
-        if after > found[1] and (words != ("on",) or after >= len(text) or text.kind(after) == "mark"):
+    for words in ("onwards", "onward", "on", "and later", "and after", "forward", "until now"):
+        after = text.after(found[1], *words.split())
+        if after > found[1] and (words != "on" or after >= len(text) or text.kind(after) == "mark"):
             return DateSpan(first_day(stretch), None), after
     return (DateSpan(first_day(stretch), None), found[1]) if begins else None
 
@@ -737,17 +729,8 @@ _MAYBE_FOREIGN = frozenset(TIME_WORDS["foreign"].split())
 """Date words of other languages in plain letters: the gate for a query in ASCII."""
 
 _FIRST_WORDS = frozenset(word_tuple(TIME_WORDS["begin"]))
-_FIRST_WORDS |= {
-    *ALL_MONTHS,
-    *WEEKDAYS,
-    *SHORT_WEEKDAYS,
-    *SEASONS,
-    *NUMBERS,
-    *ORDINALS,
-    *UNITS,
-    *DAYTIMES,
-    *DECADES,
-}
+_FIRST_WORDS |= {*ALL_MONTHS, *WEEKDAYS, *SHORT_WEEKDAYS, *SEASONS}
+_FIRST_WORDS |= {*NUMBERS, *ORDINALS, *UNITS, *DAYTIMES, *DECADES}
 _FIRST_WORDS |= LAST | THIS | NEXT | set(PART) | {name.split()[0].removesuffix("'s") for name in HOLIDAYS}
 """Words that a time phrase can begin with. Most words of a query are none, and are skipped."""
 

@@ -177,12 +177,12 @@ def _is_opener(word: str) -> bool:
 
 _QUERY_WORDS = frozenset(_LISTS["querying"].split())
 """Words that begin a question or an order without being a name."""
-_URL = r"[a-z][a-z0-9+.-]*://[^\s<>\"'`]+"
+_URL = r"(?i:[a-z][a-z0-9+.-]*://[^\s<>\"'`]+)"
 _ADDRESS = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _NUMBERED_HOST = r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?"
 _HOST = (
-    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|org|net|io|dev|ai|app|co|uk|de|fr|eu|us|ua|edu|gov|info|local"
-    r"|internal|sh|me|cloud)(?::\d+)?"
+    r"(?i:(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|org|net|io|dev|ai|app|co|uk|de|fr|eu|us|ua|edu|gov|info|local"
+    r"|internal|sh|me|cloud)(?::\d+)?)"
 )
 _PATH = r"(?:~|\.{1,2})?/[\w.@~+-]+(?:/[\w.@~+-]*)*|[\w.@~+-]+(?:/[\w.@~+-]+)+|[A-Za-z]:\\[\w.\\ -]*[\w.]"
 _FILE = (
@@ -195,17 +195,8 @@ _IDENTIFIER = (
     r"|(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}-\d+|#\d{2,}|[A-Z]{4,}\d*"
 )
 _MARKED_NAMES = tuple(
-    re.compile(rf"(?<![\w@/.\\-])(?:{pattern})(?![\w@])", flags)
-    for pattern, flags in (
-        (_URL, re.IGNORECASE),
-        (_ADDRESS, 0),
-        (_NUMBERED_HOST, 0),
-        (_FILE, 0),
-        (_HOST, re.IGNORECASE),
-        (_PATH, 0),
-        (_HANDLE, 0),
-        (_IDENTIFIER, 0),
-    )
+    re.compile(rf"(?<![\w@/.\\-])(?:{pattern})(?![\w@])")
+    for pattern in (_URL, _ADDRESS, _NUMBERED_HOST, _FILE, _HOST, _PATH, _HANDLE, _IDENTIFIER)
 )
 _QUOTED_CODE = late(r"`([^`\n]+)`")
 _LINKED = late(r"\[\[([^\]|#^\n]+)(?:[#^|][^\]\n]*)?\]\]")
