@@ -431,7 +431,7 @@ class _Comparison:
         """Why a sentence does not replace an older one, '' if it does. If its hit `ranks_first`, most words
         must be shared, even if it states a change; if that `matches_worse`, it must state a change and share
         two words, or one and a date. Another date needs one shared word and all of the query's words that the
-        older sentence has. Another number needs two or more words that are all of the query's."""
+        older sentence has."""
         if new.answers and new.answers == old.answers:
             return "it gives the same answer" if words_of(new.text) == words_of(old.text) else ""
         kinds = new.values.keys() & old.values.keys()
@@ -449,17 +449,15 @@ class _Comparison:
         if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
             return "its value is of something else"
         shared = self._count_distinctive(new, old)
-        all_asked = len(self.asked) > 1 and self.asked <= both
         if changed and not ranks_first:
             dated = not kinds.isdisjoint(("date", "time", "day"))
             day = not matches_worse and "date" in kinds and wanted <= new.words
+            all_asked = len(self.asked) > 1 and self.asked <= both
             if shared or all_asked or 2 <= len(both) >= len(old.words) / 2 or (day and both):
                 enough = max(shared, 1) + dated >= (2 if matches_worse else 1)
                 return "" if enough else "it matches the query much worse, and shares one word"
         if matches_worse:
             return "it matches the query much worse, and does not replace it in so many words"
-        if all_asked and kinds == {"number"}:
-            return ""
         if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
             return ""  # "Rent 1150 €", "Rent 1178 €"
         enough = shared >= max(2, _MIN_OVERLAP * min(len(new.words), len(old.words)))
