@@ -30,11 +30,11 @@ from ua_memory.text import dates
 from ua_memory.text.dates import timing_event
 from ua_memory.text.questions import (
     asks_for_tasks,
-    find_tag,
     has_phone_number,
     is_chore,
     is_question,
     two_questions,
+    with_plain_tag,
 )
 
 FILES = {
@@ -908,10 +908,10 @@ def test_two_words_find_what_is_written_as_one(tmp_path: Path) -> None:
         ("all notes tagged garden/2026 in May", "#garden/2026 in May"),
         ("was ist getaggt mit haus", "#haus"),
         ("notas con la etiqueta obra", "#obra"),
-        ("who tagged the release", None),
-        ("what tag does the image have", None),
-        ("the man with the tag", None),
+        ("who tagged the release", "who tagged the release"),
+        ("what tag does the image have", "what tag does the image have"),
+        ("the man with the tag", "the man with the tag"),
     ],
 )
-def test_a_tag_is_asked_for_in_words(query: str, plain: str | None) -> None:
-    assert find_tag(query) == plain
+def test_a_tag_is_asked_for_in_words(query: str, plain: str) -> None:
+    assert with_plain_tag(query) == plain

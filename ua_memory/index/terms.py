@@ -9,7 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 
 from ua_memory.text.patterns import data_text, late, stem_words, without_accents
 from ua_memory.text.questions import AT_THE_MOMENT
@@ -600,10 +600,10 @@ def forms(
     terms: Sequence[str],
     spoken: Sequence[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """{term: other words of the bank that are forms or translations of it} for terms of a query in the
-    languages `spoken`, one word for each stem that FTS5 gives them other than the term's. Terms that the bank
-    has in no form are left out. `frequencies` returns the number of items by word, `fts_stem` FTS5's stem of
-    a word."""
+    """{term: other words of the bank that are forms or translations of it, or what it makes with its
+    neighbour (boat house, boathouse)} for terms of a query in the languages `spoken`, one word for each stem
+    that FTS5 gives them other than the term's. Terms that the bank has in no form are left out.
+    `frequencies` returns the number of items by word, `fts_stem` FTS5's stem of a word."""
     languages = _languages(db)
     inflected = [term for term in terms if _has_forms(term) and term not in STOP_WORDS]
     counts, candidates = frequencies(inflected), dict[str, set[str]]()
@@ -632,6 +632,9 @@ def forms(
     for term, words in translated.items():
         if others := tuple(word for word, count in frequencies(sorted(words)).items() if count):
             found[term] = others
+    joined = {a + b: (a, b) for a, b in pairwise(terms) if a.isalpha() and b.isalpha()}
+    for word, count in frequencies([*joined]).items():
+        found |= {part: (*found.get(part, ()), word) for part in joined[word] if count}
     return found
 
 

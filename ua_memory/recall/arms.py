@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ua_memory.index import items as index_items
@@ -240,8 +239,6 @@ def parse_query(
         # Quotes are no operator around a title in a question: "Did you read “The Four Seasons”?"
         query = Query(query.terms, (), query.repeats, spoken=query.spoken)
     forms = words.vocabulary.forms(query.terms, query.spoken)
-    for pair in compounds(words, query.terms):
-        forms = {**forms, **{part: (*forms.get(part, ()), "".join(pair)) for part in pair}}
     last = query.terms[-1] if typed and query.terms else ""
     if last and text.casefold().endswith(last):
         completed = index_terms.completions(words.db, words.vocabulary.frequencies, last)
@@ -286,13 +283,6 @@ def spelling_corrections(words: WordIndex, query: Query, known: Set[str] = froze
     counts = words.vocabulary.frequencies(query.terms)
     unknown = (term for term in query.terms if not counts[term] and term not in known)
     return index_terms.corrections(words.db, words.vocabulary.frequencies, unknown, query.spoken)
-
-
-def compounds(words: WordIndex, terms: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of neighbours among a query's terms that the bank has as one word: boat house, boathouse."""
-    pairs = [pair for pair in pairwise(terms) if pair[0].isalpha() and pair[1].isalpha()]
-    counts = words.vocabulary.frequencies([a + b for a, b in pairs])
-    return [(a, b) for a, b in pairs if counts[a + b]]
 
 
 def _query_words(

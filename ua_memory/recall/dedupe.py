@@ -173,6 +173,12 @@ def capped(score: float, own: float, best: float, *, caps: bool | None = None) -
     return max(own, min(score, best - 1e-4)) if caps else score
 
 
+def is_quoted_in(fact: IndexItem, passage: IndexItem) -> bool:
+    """Whether a session's passage has a fact's text, or one of its quotes."""
+    text = _passage_letters(passage)
+    return any(_has_letters(text, row) for row in _quotable(fact))
+
+
 def _passage_letters(item: IndexItem) -> str:
     """The letters of a passage without its speakers."""
     return _letters(SPEAKER.sub("", item.text))

@@ -23,7 +23,7 @@ from ua_memory.index.items import SESSION
 from ua_memory.index.terms import STOP_WORDS, all_stop_words, content_words, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
-from ua_memory.recall.dedupe import SPEAKER
+from ua_memory.recall.dedupe import SPEAKER, is_quoted_in
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
@@ -378,7 +378,7 @@ class _Comparison:
         if passage.record != SESSION:
             return []
         facts = ((rank, one.item) for rank, one in enumerate(self.near) if one.item.record != SESSION)
-        quoted = [rank for rank, fact in facts if fact.text in passage.text]
+        quoted = [rank for rank, fact in facts if is_quoted_in(fact, passage)]
         found = [
             rank
             for rank in quoted

@@ -231,6 +231,7 @@ def search_many(
     query for nothing but a time may have up to `WHOLE_DAYS_HITS` hits. `by_words` is for search while typing:
     nothing is embedded, and the last word may be incomplete.
     """
+    queries = [questions.with_plain_tag(query) for query in queries]
     parts = [queries[start : start + QUERY_BATCH] for start in range(0, len(queries), QUERY_BATCH)]
     # A loaded model embeds the first queries during the refresh.
     begun = [] if by_words or not parts or not index.ready else _embed(index, parts[0])[0]
@@ -323,6 +324,7 @@ class _Search:
 
     def trace(self, text: str, item: IndexItem | None) -> SearchTrace:
         """The answer to one query, and what became of an item in it."""
+        text = questions.with_plain_tag(text)
         (one,) = self._prepare([text], [])
         candidates = self._candidates(one)
         answer = self.resolve(text, self._result(one, candidates))
@@ -351,8 +353,6 @@ class _Search:
             return direct
         if tasks := questions.asks_for_tasks(asked):
             return self._find_tasks(*tasks, direct)
-        if plain := questions.find_tag(asked):
-            return self._lookup(self.limit, [plain])[0]
         if both := questions.two_questions(asked):
             return self._join_questions(both, direct)
         described = questions.find_description(asked)

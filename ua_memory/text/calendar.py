@@ -939,6 +939,11 @@ def _year_beside_dash(text: DateText, i: int, j: int) -> bool:
     return bool(known) and all(known)
 
 
+_TOTALS = word_set("total maximum limit minimum size sum value")
+_EVENTS = word_set("move meeting visit flood war strike audit migration release")
+_EVENT_ENDINGS = tuple("tion sion ment ing ance ence party crisis crash outage launch tour".split())  # noqa: SIM905
+
+
 def _year_after_preposition(text: DateText, at: int, before: str) -> bool:
     """`in 2019` but not `in 2019 files`, `by 2000 users`, `between 2000 and 3000`."""
     j = at + 1
@@ -950,7 +955,7 @@ def _year_after_preposition(text: DateText, at: int, before: str) -> bool:
         return _in_years(text.low(j + 1)) and text.low(j + 2) not in COUNTED
     if before in ("and", "or"):
         return _in_years(text.low(at - 2))
-    if before == "of" and text.low(at - 2) in word_set("total maximum limit minimum size sum value"):
+    if before == "of" and text.low(at - 2) in _TOTALS:
         return False
     if before in ("by", "from", "after", "before", "of", "over", "within", "through", "up"):
         return may_end(text, j) or text.low(j) in YEARLY
@@ -977,9 +982,7 @@ def _year_by_noun(text: DateText, i: int, j: int, before: str) -> bool:
 
 def _is_event_noun(word: str) -> bool:
     """Whether a noun is an event: `my 2019 move` is about 2019, `my 2019 laptop` is not."""
-    endings = word_set("tion sion ment ing ance ence party crisis crash outage launch tour")
-    events = word_set("move meeting visit flood war strike audit migration release")
-    return word in events or word.endswith(tuple(endings))
+    return word in _EVENTS or word.endswith(_EVENT_ENDINGS)
 
 
 def is_year_after_name(text: DateText, i: int, j: int) -> bool:

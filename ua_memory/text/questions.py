@@ -17,13 +17,13 @@ AT_THE_MOMENT = r"at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+mom
 _ASKING = (
     r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|we[nm]|was|wann|wo(?:hin|her)?|wie|welche[mnrs]?|warum|wieso"
     r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|qui[eé]n(?:es)?|qué|cu[aá]ndo|d[oó]nde"
-    r"|cu[aá]nt[oa]s?|c[oó]mo|cu[aá]l(?:es)?|quem|quando|onde|quant[aeio]s?|qual|quais|ch[ei]|cosa|dove|qual[ei]"
+    r"|cu[aá]nt[oa]s?|c[oó]mo|cu[aá]l(?:es)?|quem|quando|onde|quant[aeio]s?|qual[ei]?|quais|ch[ei]|cosa|dove"
     r"|perché|wat|wanneer|waar|hoe(?:veel)?|welke?|waarom)(?:['’]s)?\b"
 )
 _QUESTION = late(
     rf"[?？]\s*$|^\W*(?:(?:at|for|from|in|on|to|with|ab|an?|auf|bei|bis|um|für|mit|seit|von|avec|de|à|dans|depuis|en|pour"
     r"|con|desde|para|por|da|di|per|com|em|[ao]|met|van|voor)\s+)?"
-    rf"(?!wie\s+(?:\w+\s+)?(?:be(?:sprochen|kannt)|gesagt|gewünscht|gehabt|immer|vereinbart|oben)\b)"
+    r"(?!wie\s+(?:\w+\s+)?(?:be(?:sprochen|kannt)|gesagt|gewünscht|gehabt|immer|vereinbart|oben)\b)"
     rf"(?:{_ASKING}|come\s+(?:si|mai|va|vanno|fac\w+|sta|è|ha|hai)\b|est-ce\b|qu['’]est-ce\b)",
     re.IGNORECASE,
 )
@@ -171,7 +171,7 @@ def asks_for_tasks(query: str) -> tuple[str, str] | None:
 
 
 _TAGGED = late(
-    r"\W*(?:(?:all|every|any|the|my|alle|todas?|todos|toutes?|tous|tutt[eio]|le|les|las|los|die|meine)\s+)*"
+    r"^\W*(?:(?:all|every|any|the|my|alle|todas?|todos|toutes?|tous|tutt[eio]|le|les|las|los|die|meine)\s+)*"
     r"(?:(?:things?|notes?|facts?|lines?|entries|everything|anything|what|items?|alles|notizen|einträge|was"
     r"|tout|notas?|todo|tudo|cosas|coisas|appunti|cose|notities|dingen)\s+)?"
     r"(?:(?:is|are|ist|sind|est|está|è)\s+)?"
@@ -182,10 +182,9 @@ _TAGGED = late(
 )
 
 
-def find_tag(query: str) -> str | None:
-    """A query that asks for a tag in words, with it as `#tag`: "things with the tag garden in May"."""
-    found = _TAGGED.match(query)
-    return f"#{found['tag']}{query[found.end() :]}" if found else None
+def with_plain_tag(query: str) -> str:
+    """A query with the tag that it asks for in words as `#tag`: "things with the tag garden in May"."""
+    return _TAGGED.sub(r"#\g<tag>", query, count=1)
 
 
 # -- descriptions ------------------------------------------------------------------------------------------
