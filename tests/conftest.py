@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
 from hypothesis import HealthCheck, settings
-from shared_embedder import Models, once_for
+from shared_embedder import Models, once_for, opened_with_tables
 
 LONG = Path(__file__).with_name("long.txt")
 """The tests that `make test` leaves out, `file::function` a line."""
@@ -59,6 +59,15 @@ def _one_model() -> None:
         return
     runtime.LOADED_MODELS = Models(runtime.LOADED_MODELS)  # which held it weakly
     runtime.verified_bytes = once_for(runtime.verified_bytes, runtime._file_key)
+
+
+@pytest.fixture(autouse=True)
+def _one_migration(_homes: Iterator[Path]) -> None:
+    """Chroma's migrations make the tables of a new folder, once a worker and not once a test: 8 ms each."""
+    vectors = sys.modules.get("ua_memory.index.vectors")
+    if vectors is not None and not hasattr(vectors.LocalVectors._open, "__wrapped__"):
+        opened = opened_with_tables(vectors.LocalVectors._open, next(_homes).with_suffix(".sqlite3"))
+        vectors.LocalVectors._open = opened
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ua_memory.index.vectors import LocalVectors
 
 REMEMBERED = 64 << 20
 """Bytes of states that are held: those of a few files' tests."""
@@ -45,6 +50,7 @@ class Session:
 
 
 Checks = Callable[[Path, str], bytes]
+Open = Callable[["LocalVectors"], None]
 
 
 def once_for(checked: Checks, stamp: Callable[[Path], object]) -> Checks:
@@ -58,3 +64,20 @@ def once_for(checked: Checks, stamp: Callable[[Path], object]) -> Checks:
         return known[key]
 
     return read
+
+
+def opened_with_tables(open_store: Open, tables: Path) -> Open:
+    """`LocalVectors._open` that copies into a new folder the tables Chroma made in the first one."""
+
+    @functools.wraps(open_store)
+    def open_copied(store: LocalVectors) -> None:
+        file = store.folder / "chroma.sqlite3"
+        is_new = not file.exists()
+        if is_new and tables.exists():
+            store.folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(tables, file)
+        open_store(store)
+        if is_new and not tables.exists():
+            shutil.copyfile(file, tables)
+
+    return open_copied
