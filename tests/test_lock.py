@@ -95,3 +95,12 @@ def test_a_stopped_process_that_is_next_holds_nobody_up(tmp_path: Path) -> None:
         os.kill(child.pid, signal.SIGCONT)
         finish([child])
     behind.join(20)
+
+
+def test_who_does_not_wait_stands_in_no_queue(tmp_path: Path) -> None:
+    """The queue would give it the lock after all, and whoever comes then would find it held by nobody."""
+    file = tmp_path / "lock"
+    with lock.locked(file, 0):
+        with pytest.raises(Busy, match="is writing"), lock.locked(file, 0):
+            pass
+        assert not waiting(file)

@@ -36,6 +36,8 @@ def locked(file: Path, seconds: float) -> Iterator[None]:
         fd = _open(file)
         opened.callback(os.close, fd)
         if not _try_lock(fd, file):
+            if not seconds:  # the queue would give us the lock later, and keep others out for a moment
+                raise _busy(fd)
             queued = _QueuedLock(_open(file))
             opened.callback(queued.release)
             _wait_for_lock(queued, fd, file, time.monotonic() + seconds)
@@ -84,8 +86,12 @@ def _wait_for_lock(queued: _QueuedLock, fd: int, file: Path, deadline: float) ->
         if queued.wait(max(0.0, min(left, random.uniform(0.5, 1) * POLL_SECONDS))) or _try_lock(fd, file):
             return
         if time.monotonic() > deadline:
-            holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
-            raise Busy("another process is writing", where=f"process {holder}", hint="try again")
+            raise _busy(fd)
+
+
+def _busy(fd: int) -> Busy:
+    holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
+    return Busy("another process is writing", where=f"process {holder}", hint="try again")
 
 
 def _open(file: Path) -> int:
