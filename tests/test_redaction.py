@@ -268,6 +268,12 @@ def test_time_grows_with_length_alone(piece: str) -> None:
         ("Die Geheimzahl ist 4711", "4711"), ("カードの暗証番号は4471です。", "4471"),
         ("My PIN is 4711 for the door", "4711"), ("il PIN della carta è 4471 e scade", "4471"),
         ("PINコード：4471", "4471"), ("银行卡的PIN码是4471", "4471"),
+        ("network CM-LAB, password quark-7-lemon", "quark"), ("contraseña wayco2024", "wayco"),
+        ("the lab wifi is CM-LAB (password quark-7-lemon)", "quark"), ("mot de passe soleil2024", "soleil"),
+        ("Wifi at the cabin: HillHouse, password wayco2024", "wayco"), ("senha carnaval2025", "carnaval"),
+        ("wifi password hunter22 for guests", "hunter"), ("passwort quark-7-lemon", "quark"),
+        ("the gate passcode rosebud42", "rosebud"), ("password hunter22 and user admin", "hunter"),
+        ("user: anna password maple1987\\nnext", "maple"), ("password lemon_9_tree", "lemon"),
     ],
 )  # fmt: skip
 def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:

@@ -328,6 +328,17 @@ _TABLE_RULE = late(rf"{_EOL}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={_EOL})")
 _LINE_END = late(_EOL)
 _VALUE_END = late(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
 _ONLY_EOL = late(rf"[ \t*]*(?:\\{{1,2}}(?={_EOL}))?{_EOL}")
+# `password wayco2024`, `password quark-7-lemon`, but not `password rfc6238`, `password top-10-list`.
+_WORD_AND_NUMBER = late(r"(?i)[a-z]{3,}(?:\d{2,8}|[-_.]\d{1,8}[-_.][a-z]{3,}|[-_.][a-z]{3,}[-_.]?\d{1,8})")
+_TOPIC = late(
+    r"(?i)(?<![a-z])(?:" + _alternatives("""
+        sha rfc iso cve fips nist pkcs aes rsa argon blake oauth windows office python node ios android django
+        level steps? days? weeks? months? years? hours? sprint phase part chapter page line row section figure
+        table top max min factor tier stage test bug issue ticket task item room port slot users? chars?
+        since until characters? letters? digits? list form field policy rules? reset version release draft
+    """) + r")(?![a-z])"
+)  # fmt: skip
+_CLAUSE_END = late(r"\s*(?:\Z|[\n.,;)\]!?|]|\\n|(?:for|para|on|und|and|y) )")
 _COMMAND = late(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
 
 
@@ -388,12 +399,15 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
         return False
     if sign or _COMMAND.fullmatch(line):
         return is_strong_password(value) or (flag and alone)
+    if not is_strong_password(value) or len(value) < 7:
+        return False
     odd = sum(map(str.isdigit, value)) >= 2 and (value != value.lower() or not value.isalnum())
-    return (
-        is_strong_password(value)
-        and len(value) >= 7
-        and (odd or class_changes(value) >= 0.4 or match["quoted"] is not None)
-    )
+    odd = odd or class_changes(value) >= 0.4 or match["quoted"] is not None
+    if match["quoted"] is not None or _WORD_AND_NUMBER.fullmatch(value) is None:
+        return odd
+    if _TOPIC.search(value) is not None:
+        return odd and value.isalnum()
+    return odd or _CLAUSE_END.match(text, match.start("bare") + len(value)) is not None
 
 
 def _is_passphrase(value: str) -> bool:
