@@ -134,6 +134,25 @@ def test_the_same_words_in_two_turns_are_two(talk: Talk) -> None:
     assert talk.waiting() == ["go", "done"] * 3
 
 
+@pytest.mark.parametrize("flushed_after", [0, 1, 2])
+def test_turns_that_are_named_by_their_line_are_each_queued_once(bank: Bank, flushed_after: int) -> None:
+    """Codex gives its messages no ids, so a tail that began again at line 1 looked like one already read."""
+    flusher, session, position, lines = Talk(bank).flusher, Session("codex", "c"), None, list[bytes]()
+    said = [f"{who} {n} speaks about the bees" for n in range(4) for who in ("user", "assistant")]
+    lines.append(b'{"type": "session_meta", "payload": {"id": "c"}}\n')
+    for number, text in enumerate(said):
+        item = {"type": "message", "role": text.split()[0], "content": [{"type": "input_text", "text": text}]}
+        lines.append(json.dumps({"type": "response_item", "payload": item}).encode() + b"\n")
+        if number % 2:
+            whole = io.BytesIO(b"".join(lines))
+            position = capture(flusher, session, whole, said=text, position=position).position
+        if flushed_after and number == 2 * flushed_after - 1:
+            flusher.drain(every=True)
+    flusher.drain(every=True)
+    kept = flusher.sessions.find(session)
+    assert kept and [turn.text for turn in kept.turns] == said
+
+
 def test_a_line_half_written_is_for_the_next_time(bank: Bank) -> None:
     talk = Talk(bank)
     talk.says("user", "one")

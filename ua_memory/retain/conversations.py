@@ -23,6 +23,7 @@ from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
 from ua_memory.text.noise import assistant_text, typed_text
+from ua_memory.transcripts.format import CHUNK
 from ua_memory.transcripts.reader import CLIENTS, read
 from ua_memory.transcripts.turns import Role, Session, Turn
 
@@ -271,13 +272,14 @@ MOST_TAIL = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far a transcript was read: the byte offset, a hash of the bytes before it, the last turn's id, and
-    the hash of the answer that came with the event."""
+    """How far a transcript was read: the byte offset, a hash of the bytes before it, the last turn's id, the
+    hash of the answer that came with the event, and the number of lines before the offset."""
 
     offset: int = 0
     checksum: str = ""
     last_id: str = ""
     answer_hash: str = ""
+    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,12 +393,15 @@ def _read_new_turns(stream: IO[bytes], session: Session, ids: set[str], position
     end = _last_line_end(stream)
     tail = _read_tail(stream, position, end)
     source = io.BytesIO(tail) if tail is not None else stream
-    reading = read(source, client=client, since=ledger.base_ids(ids))
+    before = position.lines if tail is not None else 0
+    reading = read(source, client=client, since=ledger.base_ids(ids), lines_before=before)
     # In a tail the raw turns were captured before, so a summary of them is left out, and so is a sub-agent.
     from_tail = tail is not None
     turns = [turn for turn in reading if not (from_tail and (turn.summary or turn.agent))]
     last = turns[-1].id if turns else position.last_id if from_tail else ""
-    end_at = ReadPosition(end, _checksum(stream, end), last or next(iter(sorted(reading.reached)), ""))
+    last = last or next(iter(sorted(reading.reached)), "")
+    lines = before + (_count_lines(stream, end) if tail is None else tail.count(b"\n"))
+    end_at = ReadPosition(end, _checksum(stream, end), last, lines=lines)
     follow = reading.reached or {position.last_id if from_tail else ""}
     return _NewTurns(
         turns, follow, reading.context_size, end_at, reading.recalled,
@@ -408,6 +413,7 @@ def _read_tail(stream: IO[bytes], position: ReadPosition, end: int) -> bytes | N
     """The bytes after the position; None if the whole transcript has to be read."""
     if (
         not position.offset
+        or not position.lines  # saved before lines were counted
         or not position.offset <= end <= position.offset + MOST_TAIL
         or position.checksum != _checksum(stream, position.offset)
     ):
@@ -415,6 +421,11 @@ def _read_tail(stream: IO[bytes], position: ReadPosition, end: int) -> bytes | N
         return None
     stream.seek(position.offset)
     return stream.read(end - position.offset)
+
+
+def _count_lines(stream: IO[bytes], end: int) -> int:
+    stream.seek(0)
+    return sum(stream.read(min(CHUNK, end - start)).count(b"\n") for start in range(0, end, CHUNK))
 
 
 def _checksum(stream: IO[bytes], offset: int) -> str:

@@ -185,8 +185,9 @@ class Unreadable:
 class ByteSource:
     """A transcript's bytes from the stream's position on, readable several times, one pass at a time."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], lines_before: int = 0) -> None:
         self._stream, self._start = _readable_again(stream)
+        self._lines_before = lines_before
         if self._stream is not stream:  # the copy is ours to close
             weakref.finalize(self, self._stream.close)
         self._end: int | None = None
@@ -217,7 +218,7 @@ class ByteSource:
         """Number and bytes of each line, newline included; None for a line that is too long."""
         self._stream.seek(self._start)
         left = None if self._end is None else self._end - self._start
-        number = 0
+        number = self._lines_before
         while left is None or left > 0:
             raw = self._stream.readline(LONGEST_LINE + 1)
             if not raw:

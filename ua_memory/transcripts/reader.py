@@ -257,17 +257,19 @@ def _with_echo_of(turn: Turn, outputs: Collection[str]) -> Turn:
 
 
 def read(
-    stream: IO[bytes], *, client: str | None = None, since: str | Collection[str] | None = None
-) -> TranscriptReading:
+    stream: IO[bytes], *, client: str | None = None, since: str | Collection[str] | None = None,
+    lines_before: int = 0,
+) -> TranscriptReading:  # fmt: skip
     """Read a transcript from where the stream stands. The stream must stay open while the reading is used.
 
     `client` is one of `CLIENTS`, or None to detect it. `since` has the id, or the ids, of the last turn that
-    was read before: only later turns on the conversation's path are given. Usage for an unknown client,
+    was read before: only later turns on the conversation's path are given. A transcript's tail has so many
+    `lines_before` it, since turns without an id are named by their line. Usage for an unknown client,
     Malformed for data that is no transcript; lines that cannot be read are problems.
     """
     if client is not None and client not in _FORMATS:
         raise UsageError(f"no reader for transcripts of {client!r}", hint=_CLIENTS_HINT)
-    source = ByteSource(stream)
+    source = ByteSource(stream, lines_before)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
     return TranscriptReading(source, _FORMATS[client or sniff(source.start)](), ids)
 
