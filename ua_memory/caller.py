@@ -259,15 +259,15 @@ def tell_untrusted(call: Call, config: Config) -> None:
 
 
 def tell_sessions(call: Call, memory: Memory) -> None:
-    """Tell a person at a terminal, once a bank, that the words of sessions are kept, and how to end that."""
+    """Tell a person at a terminal, once a bank, that sessions are saved, and how to stop that."""
     if not (call.on_terminal and memory.config.sessions_keep and is_person(call)):
         return
     if (words := next(memory.sessions.all(), None)) and not told_before(memory, "sessions"):
         bank = memory.config.sessions_place == "bank"
         scope = "then committed to the bank" if bank else "on this machine only"
         call.stderr.write(
-            f"ua-memory: the words of sessions are kept in {words.path.parent}, {scope}; "
-            "to stop that and delete them: ua-memory sessions off\n"
+            f"ua-memory: sessions are saved in {words.path.parent}, {scope}; "
+            "to stop and delete them: ua-memory sessions off\n"
         )
 
 

@@ -681,7 +681,7 @@ class Memory:
 
     @cached_property
     def queue(self) -> WaitQueue:
-        """Conversations and texts that wait for a model."""
+        """Conversations and texts waiting for a model."""
         from ua_memory.retain.conversations import WaitQueue
 
         return WaitQueue(

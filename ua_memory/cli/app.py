@@ -37,12 +37,12 @@ Bank = Annotated[
     typer.Option("--bank", metavar="PATH", help="The bank's folder.", hidden=True, callback=set_bank),
 ]
 """`--bank` after the verb. Only `ua-memory --help` lists it."""
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
-NoPager = Option(False, "--no-pager", help="Do not show it by a pager.")
+Json = Annotated[bool, typer.Option("--json", help="Print JSON (see docs/json.md).")]
+NoPager = Option(False, "--no-pager", help="Do not use a pager.")
 """Read by `cli.fast`, which starts the pager before the verb is called."""
 Raw = Option(False, "--raw", help="Print control characters as they are.")
 
-Session = Option(None, metavar="ID", help="The session it was said in.")
+Session = Option(None, metavar="ID", help="The session it comes from.")
 Request = Option(None, metavar="ID", help="Id of this request; repeating it changes nothing.")
 
 
@@ -191,7 +191,7 @@ class VerbEntry(NamedTuple):
 
 
 VERBS: dict[str, dict[str, VerbEntry]] = {
-    "Remember and find": {
+    "Save and search": {
         "insert": VerbEntry("insert", "Remember one fact, verbatim."),
         "retain": VerbEntry("retain", "Extract facts from a text."),
         "ingest": VerbEntry("retain", "Extract facts from files."),
@@ -202,26 +202,26 @@ VERBS: dict[str, dict[str, VerbEntry]] = {
         "recall": VerbEntry("search", "Format search hits as a block for a prompt."),
         "explain": VerbEntry("search", "Show how a query is interpreted."),
         "flush": VerbEntry("retain", "Save what matters from a conversation."),
-        "sessions": VerbEntry("search", "What was said, session by session."),
+        "sessions": VerbEntry("search", "List, read and search the saved conversations."),
         "get": VerbEntry("search", "Read a file, some of its lines, or a fact."),
         "edit": VerbEntry("search", "Open a note or a fact in your editor."),
-        "open": VerbEntry("search", "Open the bank or a note outside of the terminal."),
-        "web": VerbEntry("web", "Look at the bank in a browser."),
-        "retire": VerbEntry("insert", "Note that a fact no longer holds."),
-        "vouch": VerbEntry("insert", "Stand by what an agent, a tool or the web said."),
+        "open": VerbEntry("search", "Open the bank or a note in another program."),
+        "web": VerbEntry("web", "Browse the bank in a web browser."),
+        "retire": VerbEntry("insert", "Mark a fact as no longer true."),
+        "vouch": VerbEntry("insert", "Confirm a fact from an agent, a tool or the web."),
         "core": VerbEntry("insert", "Core memory: the blocks of MEMORY.md."),
     },
-    "What is known": {
+    "Conclusions and answers": {
         "reflect": VerbEntry("knowledge", "Answer a question from memory, with sources."),
         "consolidate": VerbEntry("knowledge", "Create observations from new facts."),
-        "observations": VerbEntry("knowledge", "Observations: what follows from several facts."),
+        "observations": VerbEntry("knowledge", "Observations: conclusions from several facts."),
         "opinions": VerbEntry("knowledge", "The agent's opinions and their reasons."),
-        "pages": VerbEntry("knowledge", "Knowledge pages: you say what one tracks."),
-        "models": VerbEntry("knowledge", "Mental models: texts that only you change."),
+        "pages": VerbEntry("knowledge", "Knowledge pages that memory keeps up to date."),
+        "models": VerbEntry("knowledge", "Mental models: texts that only you can change."),
         "entities": VerbEntry("knowledge", "Names and their aliases."),
-        "directives": VerbEntry("knowledge", "The hard rules of reflect."),
+        "directives": VerbEntry("knowledge", "Rules that reflect must follow."),
     },
-    "What happened": {
+    "History": {
         "why": VerbEntry("history", "Trace a statement to its sources."),
         "log": VerbEntry("history", "Show the history, newest first."),
         "diff": VerbEntry("history", "Show what a revision changed."),
@@ -235,13 +235,13 @@ VERBS: dict[str, dict[str, VerbEntry]] = {
         "init": VerbEntry("bank", "Create a memory bank."),
         "status": VerbEntry("bank", "Show the state of the bank."),
         "stats": VerbEntry("bank", "Show counts, and what models cost."),
-        "queue": VerbEntry("retain", "Conversations and texts that wait for a model."),
-        "watch": VerbEntry("retain", "Retain outside files when they change."),
+        "queue": VerbEntry("retain", "Conversations and texts waiting for a model."),
+        "watch": VerbEntry("retain", "Extract facts from files outside the bank when they change."),
         "verify": VerbEntry("bank", "Check the files, the ids, the history and the index."),
         "doctor": VerbEntry("bank", "Find and repair problems around the bank."),
         "scan": VerbEntry("history", "Find secrets in the files."),
         "config": VerbEntry("bank", "Settings and their sources."),
-        "model": VerbEntry("knowledge", "Try the model."),
+        "model": VerbEntry("knowledge", "Test the model."),
         "trust": VerbEntry("bank", "Trust the sensitive settings of a bank."),
         "index": VerbEntry("bank", "The search index."),
         "daemon": VerbEntry("daemon", "The background process."),
@@ -322,7 +322,7 @@ def _print_version(ctx: typer.Context, value: bool) -> None:
 
 HELP_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 """typer caches the names of the help option at first use, so every context must set them."""
-EPILOG = "ua-memory VERB -h, or ua-memory help VERB, shows what a verb takes."
+EPILOG = "Run 'ua-memory help COMMAND' for the options of a command."
 _BANK_HELP = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwards, or ~/ua-memory)."
 
 

@@ -153,9 +153,11 @@ def _new_client(call: Call) -> str:
 def status(
     call: Call,
     memory: Memory,
-    accept: bool = Option(False, "--accept", help="Confirm that facts which disappeared are gone."),
+    accept: bool = Option(
+        False, "--accept", help="Confirm that the facts that disappeared were deleted on purpose."
+    ),
     quick: bool = Option(
-        False, "--quick", help="Only what takes no time: no problems, beliefs or proposals."
+        False, "--quick", help="Only the fast checks: no problems, observations or proposals."
     ),
 ) -> None:
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
@@ -190,7 +192,7 @@ def _newest_entry(memory: Memory, found: Status) -> str:
 def verify(
     call: Call,
     memory: Memory,
-    quick: bool = Option(False, "--quick", help="Only what the index and the newest revision tell."),
+    quick: bool = Option(False, "--quick", help="Only check the index and the newest revision."),
 ) -> None:
     """Check the files, the ids, the history and the index.
 
@@ -381,7 +383,7 @@ def config_set(
     call: Call,
     key: str = Argument(..., metavar="KEY", help="The setting."),
     value: list[str] = Argument(..., metavar="VALUE...", help="Its value; for a list, each item."),
-    user: bool = Option(False, "--user", help="In your own config.toml, for all banks."),
+    user: bool = Option(False, "--user", help="Write to your own config.toml, for all banks."),
 ) -> None:
     """Change a setting, and trust it.
 
@@ -416,8 +418,8 @@ def config_set(
 @app.verb(opens_bank=False)
 def trust(
     call: Call,
-    yes: bool = Option(False, "--yes", help="Ask nothing."),
-    revoke: bool = Option(False, "--revoke", help="Withdraw trust in this bank's settings."),
+    yes: bool = Option(False, "--yes", help="Do not ask for confirmation."),
+    revoke: bool = Option(False, "--revoke", help="Stop trusting this bank's settings."),
 ) -> None:
     """Trust the sensitive settings of a bank.
 
@@ -440,6 +442,6 @@ def trust(
     now = caller.settings_of(call, root)
     emit_json(call, {"bank": str(root), "settings": views.sensitive_rows(root, now)})
     if fresh:
-        screen.line("Trusted. A changed value must be trusted again.")
+        screen.line("Trusted. If a value changes, it must be trusted again.")
     elif revoke:
-        screen.line("No setting of this bank is trusted any more.")
+        screen.line("This bank's settings are no longer trusted.")

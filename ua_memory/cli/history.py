@@ -44,7 +44,7 @@ GROUP_SIZE = 10
 def log(
     call: Call,
     memory: Memory,
-    about: str | None = Argument(None, metavar="[PATH | ^ID]", help="Only changes of this file or fact."),
+    about: str | None = Argument(None, metavar="[PATH | ^ID]", help="Only changes to this file or fact."),
     number: int = Option(
         20, "-n", "--limit", metavar="N", min=1, help="Number of entries (with --json: revisions)."
     ),
@@ -52,10 +52,10 @@ def log(
     since: str | None = Since,
     until: str | None = Until,
     before: str | None = Option(
-        None, metavar="REV", help="Only what is older than this revision: the next page."
+        None, metavar="REV", help="Only entries older than this revision: the next page."
     ),
-    by: str = Option("", metavar="NAME", help="Only by an author whose name has this."),
-    text: str = Option("", metavar="TEXT", help="Only what has this in its entry or in a file's name."),
+    by: str = Option("", metavar="NAME", help="Only by authors whose name contains this."),
+    text: str = Option("", metavar="TEXT", help="Only entries that contain this, also in a file's name."),
     each: bool = Option(False, "--each", help="One entry per revision."),
     no_pager: bool = app.NoPager,
 ) -> None:
@@ -249,7 +249,7 @@ def why(
     target: str = Argument(
         ..., metavar="PAGE:LINE | PATH:LINE | ^ID", help="A line of a page or file, or an id."
     ),
-    up: bool = Option(False, "--up", help="Show what rests on it instead: observations, opinions, pages."),
+    up: bool = Option(False, "--up", help="Show what cites it instead: observations, opinions, pages."),
 ) -> None:
     """Trace a statement to its sources: observations, facts, quotes, session, commit.
 
@@ -304,12 +304,14 @@ def forget(
     target: list[str] | None = Argument(None, metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file."),
     query: str = Option("", "--query", metavar="QUERY", help="Statements with all of these words."),
     limit: int | None = Option(None, metavar="N", min=1, help="Only the N best of these."),
-    session: str = Option("", "--session", metavar="ID", help="Everything said in a session."),
+    session: str = Option("", "--session", metavar="ID", help="Everything from a session."),
     entity: str = Option("", "--entity", metavar="NAME", help="Everything about somebody."),
     dry_run: bool = Option(
         False, "--dry-run", help="Show exactly what would be removed and revised; change nothing."
     ),
-    yes: bool = Option(False, "--yes", help="Do not ask. Your own lines that quote it stay."),
+    yes: bool = Option(
+        False, "--yes", help="Do not ask for confirmation. Your own lines that quote it stay."
+    ),
     own_lines: bool = Option(False, "--own-lines", help="Remove your own lines that quote it too."),
     purge: bool = Option(
         False, "--purge", help="Rewrite the history too; without ids, for everything forgotten."

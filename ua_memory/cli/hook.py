@@ -61,7 +61,7 @@ def hook(
     if ctx.args[:1] == ["shell"]:
         print_shell_functions(call, " ".join(ctx.args[1:]))
     elif call.reads_terminal:
-        call.stderr.write("ua-memory: a client's hook calls this, with JSON on standard input\n")
+        call.stderr.write("ua-memory: clients run this command as a hook, with JSON on standard input\n")
     elif capture.answer_event(call, client, pid, modelled):
         raise typer.Exit(fast.FLUSH_DUE)
 

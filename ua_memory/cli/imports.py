@@ -55,7 +55,7 @@ def import_(
         None, metavar="PATH", help="The folder or file (default for sessions: where clients keep them)."
     ),
     days: int | None = Option(None, metavar="N", min=0, help="The newest N days of the source (default: 7)."),
-    everything: bool = Option(False, "--all", help="Everything, regardless of its day."),
+    everything: bool = Option(False, "--all", help="Everything, whatever its date."),
     since: str | None = Option(
         None, metavar="DATE", help="Sessions with turns since: 30d (default), 2w, 2026-11-21."
     ),
@@ -186,7 +186,7 @@ def _preview_sessions(
     emit_json(call, {**shape, "preview": kept, **output.estimate_json(cost)})
     screen = Screen(call)
     if fresh:
-        screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
+        screen.line(f"Without a model {count(kept, 'fact')} would be saved.")
         if cost:
             screen.line(output.estimate_text(cost))
         screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
@@ -257,7 +257,7 @@ def export(
     call: Call,
     memory: Memory,
     file: str = Argument(..., metavar="FILE", help="The archive to write: a .tar outside the bank."),
-    sessions: bool = Option(False, "--sessions", help="Include what was said in sessions."),
+    sessions: bool = Option(False, "--sessions", help="Include the saved sessions."),
     dry_run: bool = Option(False, "--dry-run", help="Show what it would contain; write nothing."),
 ) -> None:
     """Export the whole bank to one file.

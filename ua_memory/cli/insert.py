@@ -75,7 +75,7 @@ def retire(
     by: str = Option("", "--by", metavar="^ID", help="The fact that replaces it."),
     why: str = Option("", "--why", metavar="TEXT", help="The reason."),
 ) -> None:
-    """Note that a fact no longer holds.
+    """Mark a fact as no longer true.
 
     It stays in its file, and is found by `search --retired` or a query about the past ("what was the port
     before?"). To remove a fact: ua-memory forget.
@@ -96,7 +96,7 @@ def vouch(
     memory: Memory,
     target: str = Argument(..., metavar="^ID", help="The fact.", show_default=False),
 ) -> None:
-    """Stand by what an agent, a tool or the web said.
+    """Confirm a fact from an agent, a tool or the web.
 
     The fact counts as yours from then on: it may become a belief, a page or core memory. Where it came from
     stays in it. Only a person may do this.
@@ -154,7 +154,7 @@ def core_replace(
     value: list[str] | None = Argument(
         None, metavar="VALUE...", help="Its new text; `-` or nothing reads standard input."
     ),
-    expect: str | None = Option(None, metavar="TEXT", help="Refuse unless the block has this text now."),
+    expect: str | None = Option(None, metavar="TEXT", help="Fail unless this is the block's current text."),
     session: str | None = app.Session,
     request: str | None = app.Request,
 ) -> None:

@@ -559,7 +559,7 @@ def _add_client(name: str, client: Client) -> None:
         named = [given[name] for name in given if name not in left_out]
         function.__signature__ = Signature([given["call"], *own, *named])
     app.verb(install_app, name, opens_bank=False, help=f"Set up {client.does}.")(install)
-    app.verb(uninstall_app, name, opens_bank=False, help=f"{client.out} {client.does}.")(uninstall)
+    app.verb(uninstall_app, name, opens_bank=False, help=f"Remove {client.does}.")(uninstall)
 
 
 for _name, _client in settings.CLIENTS.items():

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # `ua-memory observations`: statements that follow from several facts.
 
 
-observations_app = app.new_app(no_args_is_help=True, help="Observations: what follows from several facts.")
+observations_app = app.new_app(no_args_is_help=True, help="Observations: conclusions from several facts.")
 
 ObservationId = Argument(..., metavar="^ID", help="The observation's block id.")
 
@@ -146,7 +146,9 @@ def opinions_drop(
 # `ua-memory directives`: the hard rules of reflect, in ua-memory.toml.
 
 
-directives_app = app.new_app(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
+directives_app = app.new_app(
+    no_args_is_help=True, help="Rules that reflect must follow, from ua-memory.toml."
+)
 
 
 Rule = Argument(..., metavar="RULE...", help="One rule.")
@@ -206,7 +208,8 @@ def directives_delete(call: Call, memory: Memory, number: int = Number) -> None:
 
 
 pages_app = app.new_app(
-    no_args_is_help=True, help="Knowledge pages: you say what one tracks, memory writes it, with its sources."
+    no_args_is_help=True,
+    help="Knowledge pages: you choose the topic, memory writes the text and cites its sources.",
 )
 
 PageId = Argument(..., metavar="ID", help="The page's id: its file's name.")
@@ -438,7 +441,7 @@ def entities_list(
     call: Call,
     memory: Memory,
     suggest: bool = Option(False, "--suggest", help="Pairs of names that may be the same, with reasons."),
-    every: bool = Option(False, "--all", help="Paths, handles, identifiers and doubtful words too."),
+    every: bool = Option(False, "--all", help="Include paths, handles, identifiers and uncertain names."),
     limit: Limit = 30,
 ) -> None:
     """List the names, the most frequent first.
@@ -488,7 +491,7 @@ def _add_decision(verb: str, first: tuple[str, str], second: tuple[str, str], he
 _add_decision("alias", ("NAME", "A name."), ("ALIAS", "The alias."), "Add an alias to a name.")
 _add_decision(
     "merge",
-    ("NAME", "The name that stays."),
+    ("NAME", "The name to keep."),
     ("OTHER", "The name that becomes an alias."),
     "Merge two names.\n\n"
     "Only memory/entities.md changes: facts keep their words, and `undo` or `split` reverses it.",
@@ -502,7 +505,7 @@ _add_decision("rename", ("OLD", "The old name."), ("NEW", "Its name."), _RENAME_
 # `ua-memory model test`: whether the model answers, and what that took.
 
 
-model_app = app.new_app(no_args_is_help=True, help="Try the model that reads conversations and texts.")
+model_app = app.new_app(no_args_is_help=True, help="Test the model that reads conversations and texts.")
 model_app.callback()(lambda: None)  # a family although it has one member yet
 
 
@@ -630,7 +633,7 @@ def consolidate(
                 batch_api=batch_api, tell=tell, after=after,
             )  # fmt: skip
         except KeyboardInterrupt:
-            note(call, "interrupted; the answers are kept, and the next run continues from there")
+            note(call, "interrupted; the answers so far are saved, and the next run continues from there")
             raise
         finally:
             if printed:

@@ -81,7 +81,7 @@ def retain(
         None, "--metadata", metavar="KEY=VALUE", help="A tag KEY:VALUE of the text; repeatable."
     ),
     origin: Literal["person", "agent", "tool", "web", "import"] | None = Option(
-        None, metavar="WORD", help="Whose words: person, agent, tool, web or import."
+        None, metavar="WORD", help="Its origin: person, agent, tool, web or import."
     ),
     client: str | None = Option(None, metavar="NAME", help="The program it came from."),
     session: str | None = app.Session,
@@ -208,7 +208,9 @@ def ingest(
 # `ua-memory watch`: files and folders outside the bank that are retained when they change.
 
 
-watch_app = app.new_app(no_args_is_help=True, help="Retain outside files when they change.")
+watch_app = app.new_app(
+    no_args_is_help=True, help="Extract facts from files outside the bank when they change."
+)
 
 Paths = Argument(..., metavar="PATH...", help="Folders or files outside the bank.")
 
@@ -280,19 +282,23 @@ def flush(
         metavar="[TRANSCRIPT | -]",
         help="A client's transcript (default: standard input, else the queue).",
     ),
-    force: bool = Option(False, "--force", help="Flush below the threshold too."),
+    force: bool = Option(False, "--force", help="Flush even below the threshold."),
     dry_run: bool = Option(False, "--dry-run", help="Show what would be saved, and what a model would cost."),
-    explain: bool = Option(False, "--explain", help="With --dry-run: why not your other sentences."),
+    explain: bool = Option(
+        False, "--explain", help="With --dry-run: explain why each of your other sentences is left out."
+    ),
     detach: bool = Option(
         False, "--detach/--wait", help="Queue it and return; the work continues in the background."
     ),
     session: str | None = app.Session,
     client: str | None = Option(None, metavar="NAME", help="The client (default: detected)."),
-    again: bool = Option(False, "--again", help="Have a model read kept sessions that none has read."),
-    since: str | None = Option(
-        None, metavar="DATE", help="With --again: begun on this day or later: 30d.", show_default=False
+    again: bool = Option(
+        False, "--again", help="Have a model read the saved sessions that no model has read yet."
     ),
-    yes: bool = Option(False, "--yes", help="With --again: do not ask."),
+    since: str | None = Option(
+        None, metavar="DATE", help="With --again: started on this day or later: 30d.", show_default=False
+    ),
+    yes: bool = Option(False, "--yes", help="With --again: do not ask for confirmation."),
     behind: bool = Option(False, "--behind", hidden=True),
 ) -> None:
     """Save what matters from a conversation.
@@ -428,7 +434,7 @@ def _flush_detached(call: Call, memory: Memory, found: Flush | None) -> None:
 # `ua-memory queue`: conversations that wait for their flush, and texts that wait to be retained.
 
 
-queue_app = app.new_app(no_args_is_help=True, help="Conversations and texts that wait for a model.")
+queue_app = app.new_app(no_args_is_help=True, help="Conversations and texts waiting for a model.")
 
 
 @app.verb(queue_app, "list")

@@ -90,7 +90,7 @@ class FilterOptions(ScopeOptions):
     source: list[str] | None = Option(
         None, "--source", metavar="WORD", help="Of this origin (person, agent, web, …) or client."
     )
-    retired: bool = Option(False, "--retired", help="Include what no longer holds.")
+    retired: bool = Option(False, "--retired", help="Include retired facts.")
 
     def filters(self, call: Call, memory: Memory, asked_at: datetime | None = None, **more: Any) -> Filters:
         more |= {"kinds": self.kind or (), "sources": self.source or (), "retired": self.retired or None}
@@ -122,7 +122,7 @@ def search(
     why_not: str = Option(
         "",
         metavar="^ID|PATH:LINE",
-        help="Tell why this was not found: its rank in each retriever, what cut it.",
+        help="Explain why this was not found: its rank in each retriever, what removed it.",
     ),
     batch: bool = Option(
         False, "--batch", help="Read one query a line from standard input; print a line of JSON for each."
@@ -200,9 +200,9 @@ def list_(
     limit: int = Option(LIST_LIMIT, "--limit", "-n", metavar="N", min=1, help="Number of items."),
     where: FilterOptions,
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
-    session: str = Option("", metavar="ID", help="Said in this session."),
-    day: str | None = Option(None, metavar="DATE", help="Said on this day, or about it."),
-    days: bool = Option(False, "--days", help="Count the facts said on each day; --limit counts days."),
+    session: str = Option("", metavar="ID", help="From this session."),
+    day: str | None = Option(None, metavar="DATE", help="From this day, or about it."),
+    days: bool = Option(False, "--days", help="Count the facts of each day; --limit counts days."),
 ) -> None:
     """List facts and notes by day, the latest first.
 
@@ -261,24 +261,26 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
 # `ua-memory sessions`: what was said, session by session.
 
 
-sessions_app = app.new_app(no_args_is_help=True, help="What was said, session by session.")
+sessions_app = app.new_app(no_args_is_help=True, help="List, read and search the saved conversations.")
 
 Project = Option("", metavar="NAME", help="Only of this project.", show_default=False)
-Begun = Option(None, metavar="DATE", help="Begun on this day or later: 2026-11-21, 30d.", show_default=False)
+Begun = Option(
+    None, metavar="DATE", help="Started on this day or later: 2026-11-21, 30d.", show_default=False
+)
 SessionName = Argument(
     ..., metavar="NAME", help="A name from the list, or a session's id.", show_default=False
 )
-Yes = Option(False, "--yes", help="Do not ask.")
+Yes = Option(False, "--yes", help="Do not ask for confirmation.")
 
 
 @app.verb(sessions_app, "list")
 def sessions_list(call: Call, memory: Memory, project: str = Project, since: str | None = Begun) -> None:
-    """List the sessions whose words are kept, the newest first."""
+    """List the saved sessions, the newest first."""
     day = parse_day(since, "--since", memory.store.now()) or ""
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
     none = "No sessions yet: hooks and flushes write them."
     if not memory.config.sessions_keep:
-        none = "No words are kept: sessions.keep is false."
+        none = "No sessions are saved: sessions.keep is false."
     output.show_list(call, "sessions", found, views.session_json, views.show_session_row, none)
 
 
@@ -298,7 +300,7 @@ def sessions_search(
     until: str | None = Until,
     limit: int | None = Limit,
 ) -> None:
-    """Find what was said, by keywords and meaning."""
+    """Search the saved sessions by keywords and meaning."""
     tag = [f"project:{project}"] if project else None
     where = ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict", tag_groups="")
     filters = where.filters(call, memory, kinds=["session"])
@@ -312,7 +314,7 @@ def sessions_search(
 
 @app.verb(sessions_app, "forget")
 def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bool = Yes) -> None:
-    """Delete a session's words: its file, and what the index holds of it. The facts of it stay."""
+    """Delete a saved session from the files and the index. Facts from it stay."""
     found = memory.sessions.get(name)
     if not yes and not confirm(call, f"Delete the {counted(len(found.turns), 'turn')} of {found.name}?"):
         return
@@ -324,7 +326,7 @@ def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bo
 
 @app.verb(sessions_app, "off")
 def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
-    """Keep no more words of sessions in this bank, and delete those that are there.
+    """Stop saving sessions in this bank, and delete the saved ones.
 
     It sets sessions.keep to 0. Facts stay.
     """
@@ -332,14 +334,14 @@ def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
 
     found = list(memory.sessions.all())
     sessions = counted(len(found), "session")
-    if not yes and found and not confirm(call, f"Delete the words of {sessions}, and keep none from now on?"):
+    if not yes and found and not confirm(call, f"Delete {sessions}, and save none from now on?"):
         return
     set_setting(memory.store, "sessions.keep", False, by_person=is_person(call))
     for one in found:
         memory.sessions.delete(one)
     memory.refresh(vectors=False)
     emit_json(call, {"keep": False, "deleted": [one.name for one in found]})
-    Screen(call).line(f"Deleted {sessions}; no words are kept until: ua-memory config set sessions.keep true")
+    Screen(call).line(f"Deleted {sessions}. To save sessions again: ua-memory config set sessions.keep true")
 
 
 # -- recall ------------------------------------------------------------------------------------------------
@@ -500,7 +502,7 @@ def open_(
     target: str = Target,
     only: bool = Option(False, "--print", help="Print what would be opened, and open nothing."),
 ) -> None:
-    """Open the bank or a note outside of the terminal.
+    """Open the bank or a note in another program.
 
     In a vault (.obsidian in the bank or above it) the note is opened in Obsidian, MEMORY.md without TARGET.
     Elsewhere it is opened by the program that the system has for it, and without TARGET the bank's folder by

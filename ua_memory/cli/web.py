@@ -64,10 +64,10 @@ def web(
     memory: Memory,
     no_open: bool = Option(False, "--no-open", help="Print a one-time link; open no browser."),
     write: bool = Option(False, "--write", help="Let the page undo, forget and edit."),
-    stop: bool = Option(False, "--stop", help="End the page that runs."),
+    stop: bool = Option(False, "--stop", help="Stop the running page."),
     port: int = Option(0, metavar="N", min=0, max=65535, help="The port (default: the last one, else any)."),
 ) -> None:
-    """Look at the bank in a browser.
+    """Browse the bank in a web browser.
 
     The page is served on 127.0.0.1 to the browser that has its one-time link, until Ctrl-C, or half an hour
     after the last request. It changes nothing without --write. Where it runs already, it is opened again.

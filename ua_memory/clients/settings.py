@@ -735,8 +735,7 @@ class Client(NamedTuple):
 
     `does` describes what `target` sets up; `target` takes the call and the options of `cli.install`. `homes`
     are its folders: (environment variable, default folder, subfolders). `transcripts` are glob patterns of
-    session files below them. `model` is true if its program can be used as memory's model. The help
-    of `uninstall` begins with `out`.
+    session files below them. `model` is true if its program can be used as memory's model.
     """
 
     does: str
@@ -744,7 +743,6 @@ class Client(NamedTuple):
     homes: tuple[tuple[str, ...], ...] = ()
     transcripts: tuple[str, ...] = ()
     model: bool = True
-    out: str = "Remove"
 
 
 def home_target(
@@ -757,7 +755,7 @@ def home_target(
 CLIENTS: Mapping[str, Client] = {
     "claude-code": Client(
         "hooks and the MCP server of Claude Code", claude_code, (("CLAUDE_CONFIG_DIR", "~/.claude"),),
-        ("projects/*/*.jsonl",), out="Take out",
+        ("projects/*/*.jsonl",),
     ),
     "cursor": Client("the MCP server of Cursor", cursor, model=False),
     "codex": Client(
