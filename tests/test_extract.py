@@ -69,6 +69,15 @@ def texts(found: list[Candidate]) -> list[str]:
         "PayPayに決めました。",
         "タブよりスペースが好きです。",
         "妻の名前は由美子です。",
+        "mia nonna si chiama ada, abita a lecco",
+        "mio fratello ha comprato una casa a Como",
+        "luca non vuole piu fare nuoto, da gennaio fa judo il giovedi",
+        "la riunione con il cliente è spostata a giovedì alle tre",
+        "mijn zus woont in Zwolle en werkt bij de gemeente",
+        "dokter bos gaat stoppen en vanaf december is dokter mulder onze nieuwe huisarts",
+        "de reservesleutel ligt onder de blauwe pot",
+        "ik eet geen vlees meer sinds maart",
+        "der Zweitschlüssel liegt unter dem Blumentopf",
     ],
 )
 def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
@@ -947,6 +956,25 @@ def test_what_the_person_said_stays_when_the_agent_admits_it() -> None:
         ("assistant", "I was wrong: the API supports pagination."),
     )
     assert said in texts(extract(talk(*turns)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "sono stanchissima, oggi turno infinito",
+        "che bello, sono proprio contenta di questo",
+        "aggiungi una riga alla fine del testo",
+        "non so ancora se ci vado o no",
+        "va bene, facciamo come dici tu allora",
+        "wat een drukke dag vandaag, ik ben moe",
+        "maak er een lijstje van met bolletjes",
+        "ik snap niet helemaal wat je bedoelt",
+        "misschien morgen, ik kijk nog even",
+        "oké top, dan doen we dat zo",
+    ],
+)
+def test_small_talk_and_errands_in_italian_and_dutch_are_not_kept(said: str) -> None:
+    assert not person(said)
 
 
 def test_thanks_of_a_named_speaker_are_not_kept() -> None:
