@@ -153,6 +153,26 @@ def test_turns_that_are_named_by_their_line_are_each_queued_once(bank: Bank, flu
     assert kept and [turn.text for turn in kept.turns] == said
 
 
+@pytest.mark.parametrize("without", [0, 1])
+@pytest.mark.parametrize("flushed", [False, True])
+def test_an_event_that_daemon_and_hook_both_answer_is_heard_once(
+    bank: Bank, without: int, flushed: bool
+) -> None:
+    talk = Talk(bank)
+    for answer in ("one", "two"):
+        talk.says("user", "go")
+        talk.says("assistant", answer)
+        before = talk.spot
+        talk.hear(answer, without=without)
+    seen = talk.waiting()
+    if flushed and not without:
+        talk.flushed()
+        seen = []
+    talk.spot = before
+    talk.hear(answer, without=without)
+    assert talk.waiting() == seen
+
+
 def test_a_line_half_written_is_for_the_next_time(bank: Bank) -> None:
     talk = Talk(bank)
     talk.says("user", "one")

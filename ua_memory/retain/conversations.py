@@ -333,10 +333,11 @@ def capture(
     turns = list(flusher.without_copied_turns(session, turns)) if is_new else turns
     answer = assistant_text(said)
     last_hash = ledger.text_hash(answer) if answer else ""
-    if transcript and last_hash and not turns and not position.answer_hash:
-        # The position is lost, so the last answer may be among the turns that were flushed.
+    if transcript and last_hash and not turns and last_hash != position.answer_hash:
+        # The position is lost, or a busy daemon and the hook that gave it up both read this event.
         transcript.seek(0)
-        last_hash = "" if _answer_hash(list(read(transcript))) == last_hash else last_hash
+        heard = (entry.turns if entry else ()), read(transcript)
+        last_hash = "" if any(_answer_hash(list(each)) == last_hash for each in heard) else last_hash
     if last_hash and (turns or last_hash != position.answer_hash) and last_hash != _answer_hash(new.turns):
         id = f"{_last_entry_id(new)}{ledger.EVENT_SEPARATOR}{last_hash}"
         turns.append(Turn(id, "assistant", answer, store.now()))
