@@ -241,6 +241,7 @@ def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(in
     ("query", "first", "second"),
     [
         ("when is our cellist's birthday", "Salvador was born on 3 December.", "Salvador is our cellist."),
+        ("when is the lab technician's birthday", "Declan was born on 5 May.", "Declan, our lab technician"),
         (
             "where is the physio with strong hands",
             "Katya's practice is in Mill Lane 12.",
@@ -601,6 +602,8 @@ ROLES = (
     "Our accountant is now Eva Lutz.",
     "Boris Hahn's phone number is 0171 333 4444.",
     "Eva Lutz has the phone number 0171 555 6666.",
+    "Declan, our lab technician, repaired the centrifuge.",
+    "Declan was born on 5 May.",
 )
 
 

@@ -602,18 +602,20 @@ def _candidate_names(hit: Hit, query: str, described: Description) -> list[str]:
     title, text = hit.item.heading.partition(" > ")[0].partition(" (")[0], hit.item.text.casefold()
     own = list(dict.fromkeys((*hit.item.entities, *entities(hit.item.text))))
     if described.after is not None:
-        role = described.clause.split()[-1].casefold()
-        own = [name for name in own if _has_role(text, name.casefold(), role)]
+        own = [name for name in own if _has_role(text, name.casefold(), described.clause.casefold())]
     every = dict.fromkeys((*([title] if title and hit.item.record == "passage" else ()), *own))
     return [name for name in every if name.casefold() not in query.casefold()][:DESCRIBED_NAMES]
 
 
-def _has_role(text: str, name: str, role: str) -> bool:
-    """Whether a text says that somebody has a role, or, if it names no role, begins with the name."""
+def _has_role(text: str, name: str, clause: str) -> bool:
+    """Whether a text says that somebody has the role at the end of a clause, or, if it names no role, begins
+    with the name. The text need not have the rest: technician, lab technician."""
+    *rest, role = clause.split()
     who = re.escape(name) if is_unspaced(name) else rf"(?<!\w){re.escape(name)}(?!\w)"
     if role not in text:
         return re.match(who, text) is not None
-    holder = who if role in name else f"{who}{_HOLDS}{role}|{role}{_HOLDS}{who}"
+    which = "".join(rf"(?:{re.escape(word)}\s+)?" for word in rest)
+    holder = who if role in name else f"{who}{_HOLDS}{which}{role}|{role}{_HOLDS}{who}"
     return re.search(holder, text) is not None
 
 

@@ -199,7 +199,10 @@ _ROLE = (
     r"|professor|principal|coach|trainer|instructor|conductor|cellist|violinist|pianist|guitarist|drummer|singer"
     r"|bassist|chef|baker|butcher|priest|pastor|mayor|(?:(?:step|grand|god)?(?:mother|father|son|daughter)|sister"
     r"|brother|mum|mom|dad|wife|husband)(?:-in-law)?|aunt|uncle|cousin|niece|nephew|partner|(?:girl|boy)?friend"
-    r"|(?:flat|room)mate|translator|photographer|maintainer)"
+    r"|(?:flat|room)mate|translator|photographer|maintainer|technician|librarian|caretaker|janitor|winner|organi[sz]er"
+    r"|plasterer|tiler|joiner|welder|designer|developer|reviewer|captain|referee|caterer|florist|tailor|jeweller"
+    r"|tuner|beekeeper|farmer|diver|head(?:master|mistress|teacher)|postman|courier|programmer|analyst|scientist"
+    r"|researcher|inspector|auditor|advis[eo]r)"
 )
 _SOMEBODY = rf"(?:{_ROLE}|person|man|woman|lady|guy|girl|boy|one|company|firm|shop|place|team)"
 _A_TIME = (
