@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from banks import DAY, Bank, everywhere, new_bank
+from banks import DAY, Bank, everywhere, git, new_bank
 from test_forget import PAGE, believe, by_machine, link, opine
 from unreadable import unreadable
 
@@ -136,6 +136,29 @@ def test_what_was_moved_by_hand_is_one_edit(there: Bank) -> None:
     assert facts(there) == ["one", "three"]
     back(there, edit.id)
     assert facts(there) == ["one", moved.text, "three"] and not there.path("memory/n.md").exists()
+
+
+def test_a_person_s_own_commit_of_notes_outside_of_the_bank(there: Bank) -> None:
+    """A vault's backup plugin commits everything each ten minutes."""
+
+    def backup() -> str:
+        git(there.path(""), "add", "-A")
+        git(there.path(""), "commit", "-qm", "vault backup")
+        return git(there.path(""), "rev-parse", "HEAD").strip()
+
+    one = there.insert("one")
+    there.write("# An idea\n", "ideas/idea.md")
+    outside = backup()
+    there.write("# Another\n", "ideas/idea.md")
+    there.write("- by hand\n", "memory/n.md")
+    both = backup()
+    with pytest.raises(Usage, match="it changed no file of the bank"):
+        back(there, outside)
+    done = back(there)
+    assert done.revision.id == both and not there.path("memory/n.md").exists()
+    assert done.result.notes == ("1 file outside of the bank not undone",)
+    assert there.bytes("ideas/idea.md") == b"# Another\n"
+    assert back(there).revision.id == one.result.revision
 
 
 def test_an_old_one(there: Bank) -> None:

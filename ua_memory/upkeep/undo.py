@@ -77,8 +77,9 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
         did = done.trailer("Memory-Op")
         if op == "undo" and did == "init":  # an older revision is undone only if it is named
             break
-        fits = did == "undo" if op == "redo" else done.paths and did not in ("undo", "redo", "sync")
-        if fits and done.id not in settled:
+        fits = did == "undo" if op == "redo" else did not in ("undo", "redo", "sync")
+        # A person's own commits, such as a vault's hourly backup, may be of other files alone.
+        if fits and done.id not in settled and (op == "redo" or any(map(is_memory_file, done.paths))):
             return done
     raise NotFound(f"nothing to {op}", hint="ua-memory log")
 
@@ -110,7 +111,13 @@ def _draft_undo(
     before = parent(store, done.id)
     names = draft_entities(draft) if ENTITIES in done.paths else ()
     clashes: list[tuple[str, saves.LineConflict]] = []
-    for path in done.paths:
+    mine = [path for path in done.paths if is_memory_file(path)]
+    if done.paths and not mine:
+        hint = f"ua-memory git revert {done.id[:10]}"
+        raise Usage("it changed no file of the bank", where=done.id[:10], hint=hint)
+    if others := len(done.paths) - len(mine):
+        draft.notes.append(f"{counted(others, 'file')} outside of the bank not undone")
+    for path in mine:
         clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
     if clashes:
         return clashes
