@@ -587,7 +587,8 @@ def test_status_tells_what_is_edited(shell: Shell) -> None:
     shell.ok("core", "replace", "Me", "tea")
     shell.write("MEMORY.md", (shell.cwd / "MEMORY.md").read_text() + "\nMore.\n")
     out = shell.ok("status").out
-    assert re.search(r"^By hand +MEMORY\.md: edited", out, re.M) and re.search(r"^Problems +none$", out, re.M)
+    assert re.search(r"^Edited +MEMORY\.md: not committed", out, re.M)
+    assert re.search(r"^Problems +none$", out, re.M)
 
 
 def test_status_says_how_to_mend_a_damaged_index(shell: Shell) -> None:

@@ -31,7 +31,7 @@ def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:
     done = Shell(tmp_path, tmp_path)()
     assert done.code == 0 and "There is no memory bank here or above" in done.out
     assert (
-        f"ua-memory init    make one at {tmp_path}/ua-memory" in done.out and "ua-memory init ." in done.out
+        f"ua-memory init    create one at {tmp_path}/ua-memory" in done.out and "ua-memory init ." in done.out
     )
     missing = Shell(tmp_path, tmp_path)("--bank", "nowhere")
     assert missing.code != 0 and "not a memory bank" in missing.err
@@ -75,8 +75,8 @@ def test_what_is_next_fits_the_terminal(shell: Shell, width: int) -> None:
 def test_more_than_three_files_are_counted(shell: Shell) -> None:
     for n in range(30):
         shell.write(f"memory/notes/{n:02}.md", "- a note\n")
-    row = next(row for row in shell.ok("status").out.splitlines() if row.startswith("By hand"))
-    assert row.endswith("01.md, memory/notes/02.md and 27 other files: edited and not committed yet")
+    row = next(row for row in shell.ok("status").out.splitlines() if row.startswith("Edited"))
+    assert row.endswith("01.md, memory/notes/02.md and 27 other files: not committed yet")
     assert len(shell.ok("status", "--json").json["edited"]) == 30
 
 

@@ -360,7 +360,7 @@ def test_status_config_init_and_rebuild(shell: Shell, tmp_path: Path) -> None:
     agrees("status", shell.ok("status", "--json").json)
     whole, quick = (shell.ok("status", *more, "--json").json for more in ([], ["--quick"]))
     assert quick == {**whole, "problems": None} and whole["problems"] == 0
-    assert "not looked for" in shell.ok("status", "--quick").out
+    assert "not checked" in shell.ok("status", "--quick").out
     assert shell.ok("status", "--accept", "--json").json["accepted"] == []
     settings = shell.ok("config", "--json").json
     agrees("config", settings)

@@ -176,7 +176,7 @@ def test_after_a_rest_facts_become_observations_and_a_stale_page_is_refreshed(pl
         assert "The API left Heroku for Fly.io." in (place.root / "memory/pages/infra.md").read_text()
         assert PRICE in next((place.root / "memory/observations").iterdir()).read_text()
         found = job(place, "refresh")
-        assert found["last"]["result"] == "1 page refreshed" and found["why"] == "nothing new since then"
+        assert found["last"]["result"] == "1 page refreshed" and found["why"] == "nothing has changed since"
         assert "refresh: " in place.run("status").out
         assert len(model.bodies) == asked, "nothing new, nobody asked"
     daemon.terminate()

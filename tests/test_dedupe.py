@@ -145,7 +145,7 @@ def test_who_reads_it_is_told(tmp_path: Path) -> None:
     assert "[memory/2026-11-18.md#L3; also in 2 other places: 2026-11-19, 2026-11-20]" in block
     hit = shell.ok("search", "Alice leaves providers", "--limit", "1", "--json").json["results"][0]
     assert hit["proofs"] == ["aaaaaaaaaa", "bbbbbbbbbb"] and len(hit["folded"]) == 2
-    assert "rests on  ^" in shell.ok("search", "Alice leaves providers").out
+    assert "based on  ^" in shell.ok("search", "Alice leaves providers").out
 
 
 # -- which value is the latest -------------------------------------------------------------------------

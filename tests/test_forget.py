@@ -185,8 +185,8 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
     )
     done = forget(there, f"^{said.id}")
     assert {(piece.id, piece.why) for piece in done.plan.gone if piece.id} == {
-        (said.id, "asked for"), (alone.id, "rests on nothing else"), (risk, "rests on nothing else"),
-        (names.id, "names what only that named"),
+        (said.id, "requested"), (alone.id, "based on nothing else"), (risk, "based on nothing else"),
+        (names.id, "an entity that only this fact names"),
     }  # fmt: skip
     kept = markdown.parse(there.bytes(BELIEFS), BELIEFS).of(Observation)
     assert [(o.id, [p.id for p in o.proofs], o.entities) for o in kept] == [(both.id, [card.id], ("Alice",))]
@@ -310,7 +310,7 @@ def test_own_lines_go_with_what_they_quote_if_that_is_asked_for(tmp_path: Path, 
     shell.terminals = EVERY if terminal else frozenset()
     shown = shell.ok("forget", name, "--own-lines", "--dry-run").out
     assert "memory/mine.md:1" in shown and "stays as it is" not in shown
-    assert "Nothing of it is left" in shell.ok("forget", name, "--own-lines").out
+    assert "None of it is left" in shell.ok("forget", name, "--own-lines").out
     assert not (shell.cwd / "memory/mine.md").exists()
 
 

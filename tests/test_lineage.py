@@ -371,4 +371,4 @@ def test_up_in_a_shell(bank: Bank) -> None:
     agrees("why --up", printed)
     shown = shell.ok("why", "--up", "^k7m2q9x4tb").out.splitlines()
     assert shown[0] == "├ Alice chooses providers by price." and shown[2].startswith("│ ├ Moving again")
-    assert shell.ok("why", "--up", "^r5t9y2u6ws").out == "Nothing rests on it.\n"
+    assert shell.ok("why", "--up", "^r5t9y2u6ws").out == "Nothing cites it.\n"

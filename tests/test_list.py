@@ -79,7 +79,7 @@ def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
         "Saturday 21 November 2026 (today)",
         "Monday 9 November 2026",
         "Saturday 2 May 2026",
-        "Without a day",
+        "Undated",
     ]
     assert texts(shell, "list", "-n", "3") == [
         "The dentist is at nine.",

@@ -421,7 +421,7 @@ def test_recall_and_reflect_keep_to_what_is_asked(memory: Memory) -> None:
     for tag in ("garden", "house"):
         said(memory, "archival_memory_insert", content=f"The {tag} gate is green", tags=[tag])
     assert "house gate" not in said(memory, "recall", query="gate", tags=["garden"], budget="low")
-    assert "nothing fits into 5 tokens" in said(memory, "recall", query="gate", max_tokens=5)
+    assert "nothing fits in 5 tokens" in said(memory, "recall", query="gate", max_tokens=5)
     assert "house gate" in said(memory, "recall", query="gate", tags='["house"]')
     text = said(memory, "reflect", query="which gate is green?")
     assert "garden gate" in text and "without a model" in text

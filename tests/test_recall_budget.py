@@ -81,7 +81,7 @@ def test_recall_keeps_to_it(shell: Shell) -> None:
     assert 60 < size("--max-tokens", "100") <= 100
     assert 400 < size("--budget", "high", "--max-tokens", "500") <= 500
     few = shell.ok("recall", "who opened the harbour gate", "--max-tokens", "20")
-    assert few.out == "" and "nothing fits into 20 tokens" in few.err
+    assert few.out == "" and "nothing fits in 20 tokens" in few.err
     assert len(shell.ok("recall", "gate", "--budget", "mid", "--limit", "2").out.splitlines()) == 5
     assert shell("recall", "gate", "--budget", "huge").code == 2
     shell.write(

@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_not_taken_for_deleted(shell: Shell, path: str) -
         with Memory.open(shell.cwd) as memory:
             memory.store.adopt()
         out = shell.ok("status").out
-        assert "By hand" not in out and "Held" not in out
+        assert "Edited" not in out and "Held" not in out
     for note in NOTES:
         assert "walnuts" in git(shell.cwd, "show", f"HEAD:{note}")
 
@@ -99,5 +99,5 @@ def test_a_folder_in_the_place_of_a_file_is_named_and_stops_nothing(shell: Shell
     assert f"{NOTES[0]}:1: cannot be read: Is a directory" in shell("verify").out
     assert "mv " in shell("doctor").out
     for verb in ("log", "status", "search walnuts", "insert more"):
-        assert "By hand" not in shell.ok(*verb.split()).out
+        assert "Edited" not in shell.ok(*verb.split()).out
     assert "walnuts" in git(shell.cwd, "show", f"HEAD:{NOTES[0]}")

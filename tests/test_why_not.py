@@ -176,5 +176,5 @@ def test_in_a_shell(tmp_path: Path) -> None:
     assert printed["cause"] == "limit" and printed["rank"] == 2
     assert printed["target"]["text"] == "Alice moved the API to Fly.io"
     said = shell.ok("search", "JSON API", "--why-not", "memory/2026-11-21.md:5", "-n", "1").out
-    assert "At rank 2, beyond the 1 hit asked for." in said and "semantic" in said
+    assert "At rank 2, beyond the limit of 1 hit." in said and "semantic" in said
     assert "Found: hit 1." in shell.ok("search", "JSON API", "--why-not", "memory/2026-11-21.md:6").out

@@ -216,7 +216,7 @@ VERBS: dict[str, dict[str, VerbEntry]] = {
         "consolidate": VerbEntry("knowledge", "Create observations from new facts."),
         "observations": VerbEntry("knowledge", "Observations: conclusions from several facts."),
         "opinions": VerbEntry("knowledge", "The agent's opinions and their reasons."),
-        "pages": VerbEntry("knowledge", "Knowledge pages that memory keeps up to date."),
+        "pages": VerbEntry("knowledge", "Knowledge pages: memory keeps them up to date."),
         "models": VerbEntry("knowledge", "Mental models: texts that only you can change."),
         "entities": VerbEntry("knowledge", "Names and their aliases."),
         "directives": VerbEntry("knowledge", "Rules that reflect must follow."),

@@ -326,7 +326,7 @@ def _recall(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     if found.left and found.block:
         notes.append(f"{len(found.left)} more did not fit; a larger budget or max_tokens holds them")
     elif found.left:
-        notes.append(f"nothing fits into {found.most} tokens")
+        notes.append(f"nothing fits in {found.most} tokens")
     return with_notes(found.block or ("" if found.left else NOTHING_FOUND), notes)
 
 

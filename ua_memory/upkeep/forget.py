@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
 ItemKind = Literal["fact", "observation", "opinion", "entity", "sentence", "text"]
 
-REQUESTED = "asked for"
-UNSUPPORTED = "rests on nothing else"
-UNGROUNDED = "names what only that named"
+REQUESTED = "requested"
+UNSUPPORTED = "based on nothing else"
+UNGROUNDED = "an entity that only this fact names"
 SAME_TEXT = "says the same"
 CITES = "cites it"
 QUOTES = "quotes it"

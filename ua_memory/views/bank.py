@@ -56,12 +56,12 @@ NextStep = tuple[str, str]
 def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str = "") -> list[NextStep]:
     """Up to three commands to suggest. `held`: facts disappeared; `waiting`: entries of the queue; `client`:
     an agent on this machine that ua-memory is not installed in."""
-    found = [("ua-memory status", "facts disappeared: bring them back, or confirm it")] if held else []
+    found = [("ua-memory status", "facts disappeared: restore them, or confirm the deletion")] if held else []
     if empty:
         found.append(('ua-memory insert "We left Heroku for Fly.io: its price doubled"', "remember a fact"))
-        found.append(('ua-memory search "why did we leave Heroku"', "find it again"))
+        found.append(('ua-memory search "why did we leave Heroku"', "search for it"))
     else:
-        found.append(("ua-memory search WORDS", "find what is remembered"))
+        found.append(("ua-memory search WORDS", "search the memory"))
     if waiting:
         found.append(("ua-memory queue list", f"{count(waiting, 'conversation or text')} not read yet"))
     if client or empty:
@@ -106,8 +106,8 @@ def show_no_bank(screen: Screen, default: Path) -> None:
     """Print that there is no bank, and how to make one."""
     screen.line(f"There is no memory bank here or above, and none at {default}.")
     steps = [
-        ("ua-memory init", f"make one at {default}, for everything"),
-        ("ua-memory init .", "make one in this folder, for this project"),
+        ("ua-memory init", f"create one at {default}, for all projects"),
+        ("ua-memory init .", "create one in this folder, for this project"),
     ]
     _show_steps(screen, steps, more=True)
 
@@ -189,14 +189,14 @@ def job_views(
         upkeep = "off: daemon.upkeep_minutes is 0"
     elif reported.get("flushing") == UPKEEP_JOB:
         upkeep = "running"
-    flush = (blocked or _next_flush(found, reported, now)) if found.waiting else "nothing waits"
-    known = {"sync": "only when asked: ua-memory sync", "flush": flush}
+    flush = (blocked or _next_flush(found, reported, now)) if found.waiting else "the queue is empty"
+    known = {"sync": "only on request: ua-memory sync", "flush": flush}
     views = []
     for job, last in found.jobs.items():
         next_run = known.get(job, blocked or upkeep)
         if isinstance(next_run, datetime) and job in UPKEEP_STEPS and last:
             same = found.head is not None and last.head == found.head.id
-            next_run = "nothing new since then" if same else max(next_run, last.again or next_run)
+            next_run = "nothing has changed since" if same else max(next_run, last.again or next_run)
         when, why = (next_run, "") if isinstance(next_run, datetime) else (None, next_run)
         views.append(JobView(job, last, when, why))
     return views
@@ -269,7 +269,7 @@ def show_status(
         ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
         ("Last", _last_text(found, last, now, relative=screen.is_terminal)),
         ("Files", f"{found.files:,}"),
-        ("By hand", (_list_paths(found.edited, "edited and not committed yet"), "warn")),
+        ("Edited", (_list_paths(found.edited, "not committed yet"), "warn")),
         ("Held", (_list_paths(found.held, "facts disappeared", *HELD_HINTS), "bad")),
         ("Pending", (pending, "warn")),
         ("Waiting", (_waiting_text(found), "warn")),
@@ -278,12 +278,12 @@ def show_status(
     told = {"flush"} if any(one.reason for one in found.waiting) else set()
     work = [_job_line(job, now, relative=screen.is_terminal, reason_shown=job.name in told) for job in shown]
     work += [(MODEL_KEY_HINT, "warn")] if any(job.why == NO_MODEL for job in shown) else []
-    rows += [("" if number else "Work", said) for number, said in enumerate(work)]
+    rows += [("" if number else "Jobs", said) for number, said in enumerate(work)]
     rows.append(("Settings", ("\n".join(found.settings), "bad")))
     if beliefs := found.beliefs:
-        said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
+        said = f"{beliefs.observations:,}; {count(beliefs.waiting, 'fact')} to consider"
         said += f", {beliefs.aside} set aside" if beliefs.aside else ""
-        rows.append(("Beliefs", said))
+        rows.append(("Observations", said))
         if beliefs.posted:
             said = f"{count(beliefs.posted, 'fact')} submitted on {beliefs.since}"
             rows.append(("Batch", f"{said}: ua-memory consolidate collects the answers"))
@@ -293,7 +293,7 @@ def show_status(
     proposed = f"{count(found.proposals, 'proposal')} for core memory: ua-memory core proposals"
     rows.append(("Proposed", proposed if found.proposals else ""))
     problems: Styled = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
-    problems = "not looked for" if found.problems is None else problems
+    problems = "not checked" if found.problems is None else problems
     rows += [("Problems", problems), ("Index", _index_text(dict(found.index)))]
     rows.append(("Purge", ("\n".join(map(_purge_text, found.purges)), "bad")))
     polling = f"no events ({watch.get('why')}): the daemon polls the files"

@@ -251,10 +251,10 @@ def show_forget_plan(
     screen: Screen, found: ForgetResult, patterns: Mapping[str, str], *, purging: bool = False
 ) -> None:
     """Print what a forget would remove, revise and leave, with the texts. `purging`: a purge would follow."""
-    plan, near = found.plan, "Near matches, which stay (forget ^ID removes one):"
+    plan, near = found.plan, "Near matches, which are not removed (ua-memory forget ^ID removes one):"
     for title, kind, pieces in (
         ("Will be removed:", "gone", plan.gone), ("Will be revised:", "revised", plan.revised),
-        ("Your own lines, which stay:", "left", plan.left), (near, "near", found.near),
+        ("Your own lines, which are not removed:", "left", plan.left), (near, "near", found.near),
     ):  # fmt: skip
         if pieces or kind == "gone":
             screen.line((title, "strong"))
@@ -310,7 +310,7 @@ def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) ->
 
 def _trace_verdict(proof: TraceReport) -> Styled:
     """Whether a search for the removed text found any of it."""
-    return ("Nothing of it is left", "good") if proof.is_clean else ("Not all of it was removed", "bad")
+    return ("None of it is left", "good") if proof.is_clean else ("Not all of it was removed", "bad")
 
 
 def _piece_counts(pieces: Sequence[PlanItem]) -> str:
@@ -357,7 +357,7 @@ def show_purge_plan(screen: Screen, planned: PurgePlan) -> None:
         screen.line("  It was removed before, or was several lines without an id.")
     if planned.citing:
         where = ", ".join(planned.citing)
-        screen.line(("Your own lines that cite it, which stay:", "strong"), " ", (where, "path"))
+        screen.line(("Your own lines that cite it, which are not removed:", "strong"), " ", (where, "path"))
     if planned.around:
         screen.line(("Not rewritten:", "warn"), f" {planned.around}, which has committed files of this bank")
     if planned.own:
@@ -692,7 +692,7 @@ def show_chain(screen: Screen, chain: Chain, now: datetime) -> None:
 def show_citing(screen: Screen, found: Sequence[CitingStep], below: str = "") -> None:
     """Print what cites a statement, as a tree."""
     if not found and not below:
-        screen.line("Nothing rests on it.")
+        screen.line("Nothing cites it.")
     for number, one in enumerate(found):
         last = number == len(found) - 1
         screen.item([(below + ("└ " if last else "├ "), "faint")], " ".join(one.text.split()))
@@ -756,7 +756,7 @@ class _ChainTree:
             self._text(f"“{quote.text}”{source}", rest, rest, "match")
         said = step.session
         parts = (
-            f"said by {said.origin}", said.client and f"in {said.client}",
+            f"from {said.origin}", said.client and f"in {said.client}",
             said.session and f"session {said.session}", " ".join(filter(None, (said.day, said.time))),
             said.source,
         )  # fmt: skip
@@ -764,7 +764,7 @@ class _ChainTree:
         if said.words:
             self._text(f"“{' '.join(said.words.split())}”", rest, rest, "match")
         elif said.source and said.source.startswith("[["):
-            self._text("the words of this session are not on this machine", rest, rest, "faint")
+            self._text("the transcript of this session is not on this machine", rest, rest, "faint")
         if said.through:
             self._text(f"read through {', '.join(said.through)}", rest, rest, "faint")
         if step.retired:

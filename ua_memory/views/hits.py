@@ -106,7 +106,7 @@ def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date, root
     if hit.folded:
         places = [f"^{one.id}" if one.id else _citation(one) for one in hit.folded]
         more = f" … ({len(places)})" if len(places) > SHOWN_FOLDED else ""
-        says = "also      " if item.record != "observation" else "rests on  "
+        says = "also      " if item.record != "observation" else "based on  "
         screen.item([(f"   {says}", "faint")], (", ".join(places[:SHOWN_FOLDED]) + more, "faint"))
 
 
@@ -231,7 +231,7 @@ def show_trace(screen: Screen, found: SearchTrace) -> None:
             screen.item("  ", (_location(each), "path"), f"  {text}", (more, "faint"))
     rows: list[list[Styled]] = []
     for name_, (rank, raw) in found.arms.items():
-        late = f", beyond the {found.depth} that are asked for" if rank > found.depth else ""
+        late = f", beyond the first {found.depth}" if rank > found.depth else ""
         rows.append([(f"  {name_}", "faint"), f"rank {rank} ({raw:.3f}){late}"])
     if found.score is not None:
         said = ", ".join(f"{name_} {value:.3f}" for name_, value in found.parts.items())
@@ -245,23 +245,23 @@ def _cause_text(found: SearchTrace) -> str:
     at = {hit.item.key: n for n, hit in enumerate(found.answer.hits, 1)}
     place = found.rank or (at.get(found.item.key) if found.item else 0)
     above = at.get(found.by.key) if found.by else 0
-    stands = f"hit {above}" if above else "one that is not shown"
-    unsure = "" if found.answer.answered else f"; no answer, since the first scores less than {ANSWERED}"
+    stands = f"hit {above}" if above else "a hit that is not shown"
+    unsure = "" if found.answer.answered else f"; not an answer: the first hit scores less than {ANSWERED}"
     return {
         "shown": f"Found: hit {at.get(found.item.key) if found.item else 0}{unsure}.",
-        "folded": f"Folded under {stands}, which says the same or was made of it.",
-        "min_score": f"Below the least score: {found.score or 0:.2f} of {found.min_score:.2f}.",
-        "older": f"At rank {place} of {found.limit}: something newer gives another value.",
-        "limit": f"At rank {place}, beyond the {count(found.limit, 'hit')} asked for.",
-        "displaced": "Other hits answer the query about whom it describes.",
-        "filter": f"The filters leave it out: {', '.join(found.filters)}.",
-        "phrase": "It does not have the quoted words, which are required.",
-        "retired": "It no longer holds; --retired includes it.",
-        "no_arm": f"Not among the {count(found.depth, 'candidate')} of any retriever.",
-        "no_match": "Nothing that it has in common with the query counts.",
-        "changed": "Its lines are no longer in its file.",
-        "held": "Its file is held back; search reads the history's version.",
-        "not_indexed": "Nothing of these lines is in the index.",
+        "folded": f"Folded under {stands}, which says the same or was derived from it.",
+        "min_score": f"Below the minimum score: {found.score or 0:.2f}, minimum {found.min_score:.2f}.",
+        "older": f"At rank {place} of {found.limit}: a newer fact gives another value.",
+        "limit": f"At rank {place}, beyond the limit of {count(found.limit, 'hit')}.",
+        "displaced": "Hits about the person that the query describes took its place.",
+        "filter": f"Excluded by filters: {', '.join(found.filters)}.",
+        "phrase": "It does not contain the quoted phrase.",
+        "retired": "It is retired; --retired includes it.",
+        "no_arm": f"Not among the first {count(found.depth, 'candidate')} of any retriever.",
+        "no_match": "Its score is 0: what it shares with the query does not count.",
+        "changed": "Its lines have changed in the file.",
+        "held": "The edit of its file awaits confirmation; search reads the committed version.",
+        "not_indexed": "These lines are not in the index.",
     }[found.cause]
 
 
@@ -414,7 +414,7 @@ def _day_heading(day: str, today: date) -> str:
         return day_title(date.fromisoformat(day), today)
     with contextlib.suppress(ValueError):
         return f"{date.fromisoformat(f'{day}-01'):%B %Y}"
-    return day or "Without a day"
+    return day or "Undated"
 
 
 def _noted_day(item: IndexItem) -> str:
@@ -447,7 +447,7 @@ def show_recall(screen: Screen, found: RecallResult) -> None:
     if found.block:
         screen.raw(found.block)
     else:
-        screen.note(f"nothing fits into {found.most} tokens" if found.left else "nothing found")
+        screen.note(f"nothing fits in {found.most} tokens" if found.left else "nothing found")
     screen.note(*found.answer.notes)
     if found.left and not found.most:
         screen.note(f"{len(found.left)} left out: no room in 9,500 characters")

@@ -36,7 +36,7 @@ def insert_json(done: InsertResult) -> dict[str, Any]:
 
 def show_insert(screen: Screen, done: InsertResult) -> None:
     did = "Already known:" if done.sighting else "Remembered in"
-    did = "This request was answered before:" if done.repeated else did
+    did = "This request was already carried out:" if done.repeated else did
     fact = done.fact
     block: list[Styled] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
     place: Styled = (f"{fact.place.path}:{fact.place.line}", "path") if fact.place.path else "removed since"
@@ -155,7 +155,7 @@ def show_observation(screen: Screen, one: ObservationView) -> None:
     screen.line((each.place.citation, "path"), id_label(each.id))
     span = f"{each.since} to {each.last}" if each.since != each.last else str(each.since)
     rests = f"{count(len(each.proofs), 'proof')}, {span if each.since else 'undated'}"
-    said = {"Rests on": rests, "Trend": one.trend, "Scope": each.scope, "Retired": each.retired}
+    said = {"Based on": rests, "Trend": one.trend, "Scope": each.scope, "Retired": each.retired}
     said["Fresh"] = "\n".join(one.freshness.why) or "yes"
     screen.rows([[(name, "strong"), text] for name, text in said.items() if text])
     for proof in each.proofs:
@@ -448,7 +448,7 @@ def show_graph(screen: Screen, found: EntityGraph) -> None:
     """Print pairs of entities, those that are mentioned together most often first."""
     pairs = found.together.items()
     if not pairs:
-        screen.line("No two of these names stand together.")
+        screen.line("No two of these names appear together.")
     screen.rows([[(f"{n:>5}", "faint"), (one, "strong"), other] for (one, other), n in pairs])
 
 
