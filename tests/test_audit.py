@@ -340,7 +340,7 @@ def test_a_quick_look_says_the_same_and_parses_no_log(there: Bank, monkeypatch: 
     store = there.again()
     whole = sorted(map(str, audit.file_problems(store)))
     assert len(whole) == 7 and sorted(map(str, audit.quick_problems(store))) == whole, "without an index"
-    lines = [one.split(": ")[0][-2:] for one in whole if "no id" in one or "two machines" in one]
+    lines = [one.split(": ")[0][-2:] for one in whole if "not an id" in one or "two machines" in one]
     assert lines == [":3", ":4"]
     counts = audit.count_all(store)
     time.sleep(0.06)  # a file that was just written may change unseen

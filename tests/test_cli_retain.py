@@ -121,7 +121,7 @@ def test_a_file_of_the_bank_is_refused_and_a_folder_is_none(shell: Shell) -> Non
     shell.ok("insert", "one")
     log = next((shell.cwd / "memory").glob("*.md"))
     done = shell("ingest", str(log))
-    assert done.code == 2 and "memory already" in done.err
+    assert done.code == 2 and "already part of the memory bank" in done.err
     assert "a folder" in shell("ingest", str(shell.cwd.parent)).err
     assert shell("ingest", "nothing.md").code == 4
     assert "empty.md: the file is empty" in shell("ingest", str(written(shell, "", name="empty.md"))).err

@@ -192,4 +192,8 @@ def test_memory_beside_code_belongs_beside_code(shell: Shell) -> None:
     beside.ok("init", str(code))
     beside.ok("sync", "--remote", str(there))
     done = shell("init", str(shell.home / "two"), "--from", str(there))
-    assert done.code == 7 and "beside code" in done.err and "ua-memory init, then" in done.err
+    assert (
+        done.code == 7
+        and "separate from a code repository" in done.err
+        and "ua-memory init, then" in done.err
+    )

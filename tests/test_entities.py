@@ -231,7 +231,7 @@ def test_so_does_the_undo_of_a_merge_and_redo_takes_them_again(bank: Bank) -> No
     bank.insert("Robert Smith met Bob", entities=("Robert Smith",))
     undone = undo.BankHistory(bank.store, "test").undo(done.result.revision)
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]"]
-    assert undone.result.notes == ("extracted meanwhile under the name Bob: 1",)
+    assert undone.result.notes == ("extracted in the meantime under the name Bob: 1",)
     undo.BankHistory(bank.store, "test").redo()
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Robert Smith]]", "[[Robert Smith]]"]
     renamed = entities.rename(bank.store, "Robert Smith", "Rob", door="test")

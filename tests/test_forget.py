@@ -99,7 +99,7 @@ def test_a_query_means_what_contains_its_words_and_nothing_that_is_only_near(the
     assert {piece.text for piece in done.near} > {"Bob likes hazelnuts."}
     forget(there, query="walnuts", take=True)
     assert "walnuts" not in there.text() and "Pecans" in there.text() and "hazelnuts" in there.text()
-    with pytest.raises(NotFound, match="nothing contains all"):
+    with pytest.raises(NotFound, match="no statement contains all"):
         forget(there, query="project aurora")
 
 

@@ -475,7 +475,7 @@ def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: p
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
         assert answer.stale == {"files": 2} and len(answer.hits) == 1
         assert answer.notes[1:] == ("indexing: 2 changed files not read so far",)
-        assert "no time was left for the vectors" in answer.notes[0] and answer.mode == "words"
+        assert "out of time before the vectors were updated" in answer.notes[0] and answer.mode == "words"
         index.refresh(vectors=False)
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
         assert answer.stale == {"texts": 2} and len(answer.hits) == 3

@@ -446,7 +446,7 @@ def test_a_program_that_is_absent_or_hangs(
         model.ask("", [user("hi")], purpose="test")
     assert time.monotonic() - began < 10
     program.env["PATH"] = str(tmp_path)
-    with program.model(meter) as model, pytest.raises(ModelUnavailable, match="no program claude"):
+    with program.model(meter) as model, pytest.raises(ModelUnavailable, match="claude is not on the PATH"):
         model.ask("", [user("hi")], purpose="test")
     assert [*temporary.glob(f"{providers.FOLDER_PREFIX}*")] == []
 

@@ -308,7 +308,9 @@ def test_a_page_that_is_saved_meanwhile_is_not_overwritten(
     monkeypatch.setattr(writing, "write_with_model", meanwhile)
     call = {"calls": [append("S0", ("The API is at Fly.io.", [number]))]}
     done, _ = refresh(shell, call, code=6)
-    assert "saved meanwhile" in done.err and text(shell).endswith("---\n\nTyped while the model thought.\n")
+    assert "changed in the meantime" in done.err and text(shell).endswith(
+        "---\n\nTyped while the model thought.\n"
+    )
     assert "Fly.io" not in text(shell)
     monkeypatch.undo()
     refresh(shell, call)

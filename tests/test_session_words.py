@@ -597,7 +597,7 @@ def test_a_name_is_a_files_or_the_beginning_of_an_id(memory: Memory) -> None:
     found = said(memory, ASKED)
     assert memory.sessions.get("0b7c") == memory.sessions.get(f"sessions/{found.name}.md") == found
     said(memory, ASKED, session=replace(SHOP, session="0b7cffff"))
-    with pytest.raises(Usage, match="2 sessions begin so"):
+    with pytest.raises(Usage, match="2 sessions begin with this"):
         memory.sessions.get("0b7c")
     with pytest.raises(NotFound):
         memory.sessions.get("../../etc/passwd")

@@ -117,7 +117,7 @@ def test_the_bank_and_what_is_hidden_are_never_read(
     root = memory.store.bank.root
     for inside in (root, root / "memory", root / "docs"):
         inside.mkdir(exist_ok=True)
-        with pytest.raises(Usage, match="memory already"):
+        with pytest.raises(Usage, match="already part of the memory bank"):
             memory.watches.add(inside)
     memory.insert("One fact.")
     for name in (".hidden/a.md", "node_modules/a.md", "pic.png", "README"):

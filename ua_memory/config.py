@@ -157,20 +157,25 @@ class Config:
 
     id: str = _setting("", "id", "the bank's id, made by init", of_bank=True)
     trail: str = _setting(
-        "beside", "trail", "own: the history is the folder's git repository; beside: kept apart", of_bank=True
+        "beside",
+        "trail",
+        "own: the folder is a git repository of its own; beside: the history is kept separately",
+        of_bank=True,
     )
     timezone: str = _setting("", "timezone", "IANA name, for the day of a fact; empty: the system's")
     mission: str = _setting("", "mission", "what this memory is for, in a sentence")
-    directives: tuple[str, ...] = _setting((), "directives", "hard rules for reflect")
+    directives: tuple[str, ...] = _setting((), "directives", "rules that reflect must follow")
     skepticism: int = _setting(3, "disposition.skepticism", "1 trusting to 5 sceptical", low=1, high=5)
-    literalism: int = _setting(3, "disposition.literalism", "1 between the lines to 5 literal", low=1, high=5)
+    literalism: int = _setting(3, "disposition.literalism", "1 liberal to 5 literal", low=1, high=5)
     empathy: int = _setting(3, "disposition.empathy", "1 detached to 5 warm", low=1, high=5)
     core_block_tokens: int = _setting(1000, "core.block_tokens", "budget of one block of MEMORY.md", low=1)
     core_tokens: int = _setting(4000, "core.tokens", "budget of all of MEMORY.md", low=1)
     quiet_seconds: float = _setting(
         30.0, "hand_edits.quiet_seconds", "seconds without a save before an edit is committed", low=0
     )
-    few: int = _setting(5, "hand_edits.few", "more facts than this gone at once await confirmation", low=0)
+    few: int = _setting(
+        5, "hand_edits.few", "if more facts than this disappear at once, they await confirmation", low=0
+    )
     lock_seconds: float = _setting(60.0, "store.lock_seconds", "seconds to wait for another writer", low=0)
     embedding: str = _setting(
         "minilm-int8", "index.embedding", "embedding model", "UA_MEMORY_EMBEDDING", sensitive=True
@@ -183,9 +188,9 @@ class Config:
         sensitive=True,
     )
     search_limit: int = _setting(6, "search.limit", "number of hits", low=1, high=1000)
-    min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
+    min_score: float = _setting(0.0, "search.min_score", "minimum score of a hit", low=0, high=1)
     search_seconds: float = _setting(
-        2.0, "search.seconds", "seconds to read changes before a search answers; 0: no limit", low=0
+        2.0, "search.seconds", "seconds a search may spend on reading changed files; 0: no limit", low=0
     )
     cross_encoder: str = _setting(
         "",
@@ -195,11 +200,9 @@ class Config:
         sensitive=True,
         paths=True,
     )
-    longest_query: int = _setting(
-        2000, "recall.longest_query", "characters; a longer query is over-long", low=1
-    )
+    longest_query: int = _setting(2000, "recall.longest_query", "maximum characters of a query", low=1)
     long_query: str = _setting(
-        "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
+        "skip", "recall.long_query_behavior", "skip or condense a longer query (recallLongQueryBehavior)"
     )
     extra_paths: tuple[str, ...] = _setting(
         (),
@@ -210,10 +213,12 @@ class Config:
     )
     recall_budget: str = _setting("", "recall.budget", "low, mid or high; empty: search.limit hits")
     recall_max_tokens: int = _setting(
-        0, "recall.max_tokens", "tokens of recall's block; 0: those of the budget", low=0
+        0, "recall.max_tokens", "token limit of recall's block; 0: that of recall.budget", low=0
     )
     auto_recall_tags: tuple[str, ...] = _setting(
-        (), "autoRecallTags", "tags that hooks recall by; {project} and the like are filled in"
+        (),
+        "autoRecallTags",
+        "tags that filter what hooks recall; placeholders such as {project} are filled in",
     )
     observation_scopes: tuple[str, ...] = _setting(
         (), "observationScopes", "tags, as {project}, that separate the observations from sessions"
@@ -234,7 +239,7 @@ class Config:
         (), "toolFilter", "tools whose calls are left out: mcp__github__*"
     )
     sessions_keep: bool = _setting(
-        True, "sessions.keep", "false: the words of sessions are not kept, only what a flush chooses"
+        True, "sessions.keep", "save sessions; false: only the facts that a flush extracts"
     )
     sessions_place: str = _setting(
         "state",
@@ -243,13 +248,17 @@ class Config:
         sensitive=True,
     )
     sessions_agent: str = _setting(
-        "spoken", "sessions.agent", "of the agent's words: spoken (without announcements), all or none"
+        "spoken",
+        "sessions.agent",
+        "which of the agent's messages are saved: spoken (no announcements), all or none",
     )
-    sessions_groups: bool = _setting(False, "sessions.groups", "true: group chats are kept too")
+    sessions_groups: bool = _setting(False, "sessions.groups", "also save group chats")
     sessions_days: int = _setting(
         0, "sessions.days", "days after which a session is deleted; 0: never", low=0, sensitive=True
     )
-    sessions_recall: bool = _setting(True, "sessions.recall", "false: hooks and recall use no session")
+    sessions_recall: bool = _setting(
+        True, "sessions.recall", "hooks and recall also search the saved sessions"
+    )
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "minutes without a command until the daemon exits", low=0
     )
@@ -266,17 +275,17 @@ class Config:
         30.0, "watch.quiet_seconds", "seconds without a save before a watched file is retained", low=0
     )
     mcp_tools: tuple[str, ...] = _setting(
-        (), "mcp.tools", "tools and sets that agents may have; empty: all. In the variable with commas",
+        (), "mcp.tools", "tools and sets for agents; empty: all. In the variable separated by commas",
         "UA_MEMORY_MCP_TOOLS",
     )  # fmt: skip
     mcp_read_only: bool = _setting(
-        False, "mcp.read_only", "1: agents get only tools that read", "UA_MEMORY_MCP_READ_ONLY"
+        False, "mcp.read_only", "1: agents get only read-only tools", "UA_MEMORY_MCP_READ_ONLY"
     )
     redact: Mapping[str, str] = _setting(
         {}, "redaction.patterns", "your own secrets: kind to regular expression"
     )
     enabled: bool = _setting(
-        True, "enabled", "0: flush, hooks and agents' tools do nothing", "UA_MEMORY_ENABLED"
+        True, "enabled", "0: turns off flush, hooks and agents' tools", "UA_MEMORY_ENABLED"
     )
     provider: str = _setting(
         "", "provider",
@@ -287,11 +296,15 @@ class Config:
         "", "model", "the model's name; empty: the provider's default", "UA_MEMORY_MODEL", sensitive=True
     )
     truncation_threshold: int = _setting(
-        150_000, "flush.threshold", "tokens of context from which a flush is due", "UA_TRUNCATION_THRESHOLD",
-        low=1,
+        150_000, "flush.threshold", "size of the context at which a flush is due, in tokens",
+        "UA_TRUNCATION_THRESHOLD", low=1,
     )  # fmt: skip
     context_window: int = _setting(
-        200_000, "flush.context_window", "tokens that an agent's context holds", "UA_CONTEXT_WINDOW", low=1000
+        200_000,
+        "flush.context_window",
+        "size of the agent's context window, in tokens",
+        "UA_CONTEXT_WINDOW",
+        low=1000,
     )
     run_tokens: int = _setting(
         5_000_000, "limits.run_tokens", "tokens that one run may send and receive", low=0
@@ -542,7 +555,7 @@ def save(file: Path, data: bytes) -> None:
 def _keep(root: Path, env: Mapping[str, str], config: Config, edit: Callable[[list[str]], list[str]]) -> None:
     folder = user_folder(env)
     if folder is None:
-        raise CannotWrite("there is no home folder for it", hint="set HOME or XDG_CONFIG_HOME")
+        raise CannotWrite("there is no home folder to save it in", hint="set HOME or XDG_CONFIG_HOME")
     there, who = _trusted_hashes(folder), config.id or _path_id(root)
     kept = {**there, who: edit(there.get(who, []))[-MOST_TRUSTED:]}
     values = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}

@@ -144,7 +144,7 @@ def _overwrite_lines(path: Path, lines: RecalledLines) -> None:
     """Overwrite lines in place. ChangedOnDisk, with nothing written, if one has changed."""
     with path.open("r+b", buffering=0) as file:
         if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in lines):
-            raise ChangedOnDisk("the file changed meanwhile", where=str(path), hint="try again")
+            raise ChangedOnDisk("the file was changed in the meantime", where=str(path), hint="try again")
         for at, _, new in lines:
             os.pwrite(file.fileno(), new, at)
         os.fsync(file.fileno())
@@ -247,7 +247,7 @@ def apply_steps(steps: Iterable[InstallStep]) -> None:
 
 def _check_unchanged(step: InstallStep) -> None:
     if _read_file(step.file) != step.before:
-        raise ChangedOnDisk("was changed meanwhile", where=str(step.file), hint="run it again")
+        raise ChangedOnDisk("was changed in the meantime", where=str(step.file), hint="run it again")
 
 
 def _remove_empty_folders(step: InstallStep) -> None:
@@ -642,7 +642,7 @@ def _add_model_piece(call: Call, target: ClientTarget, model: str | None) -> Cli
         return target
     if model != "client":
         hint = f"ua-memory install {target.client} --model client"
-        raise Usage(f"{model!r} is no model of a client", hint=hint)
+        raise Usage(f"{model!r} is not the model of a client", hint=hint)
     as_typed("provider", [target.client], user=True)
     notes = (*target.notes, settings.MODEL_NOTE.format(target.client))
     piece = settings.model_piece(str(caller.user_file(call)), target.client)

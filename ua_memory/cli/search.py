@@ -219,7 +219,7 @@ def list_(
     now = memory.store.now()
     on, last = (parse_day(day, "--day", now, end=end) for end in (False, True))
     if on != last:
-        raise Usage(f"{day!r} is no single day", where="--day", hint=f"--since {on} --until {last}")
+        raise Usage(f"{day!r} is not a single day", where="--day", hint=f"--since {on} --until {last}")
     of = {"person": person, "session": session, "day": on or ""}
     return show_list(call, memory, filters, limit, **of)
 

@@ -601,7 +601,7 @@ def _holder(file: Path, gits: list[str] | None, now: int) -> str:
         age = (now - file.stat().st_mtime_ns) // 10**9
         needed = STALE_SECONDS_UNSEEN if gits is None else STALE_SECONDS
         return "" if age >= needed else f"made {age} s ago, and treated as in use for {needed} s"
-    return "removed meanwhile"
+    return "removed in the meantime"
 
 
 def read_text(file: Path) -> str:

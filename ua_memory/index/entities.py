@@ -243,4 +243,4 @@ def _did_you_mean(name: str, among: Sequence[EntitySummary]) -> str:
     similar = [one.name for one in among if entities.likeness(one.name, name)][:3]
     if similar:
         return f"did you mean {' or '.join(similar)}?"
-    return f"ua-memory entities list; if it is no name: ua-memory search {name!r}"
+    return f"ua-memory entities list; if it is not a name: ua-memory search {name!r}"

@@ -261,7 +261,7 @@ def _parse_items(
 # available; otherwise the report says why, and search uses words only.
 
 
-NO_TIME = "no time was left for the vectors"
+NO_TIME = "out of time before the vectors were updated"
 
 
 class Index:
@@ -407,7 +407,7 @@ class Index:
         self, began: float, done: Refresh, vectors: bool, progress: Progress | None, stop: Stop | None
     ) -> Refresh:
         """Update the vectors, and complete the report on the words."""
-        caught, done.semantic = CatchUp(), "not asked for"
+        caught, done.semantic = CatchUp(), "not requested"
         if vectors and done.left_files:  # words first; vectors that are already open are used as they are
             done.semantic = READY if self._vectors else NO_TIME
         elif vectors:
@@ -842,7 +842,7 @@ class Facts:
         fact, or if `by_person` is false."""
         old = self.named(target)
         if not by_person and old.said_by != "person":
-            raise Usage("only a person vouches for a fact", where=target, hint="run it at a terminal")
+            raise Usage("only a person can vouch for a fact", where=target, hint="run it at a terminal")
         with self._store.revision("vouch", door=self._door, by_person=True) as draft:
             after = knowledge_facts.vouch(draft, old)
             draft.subject = f"vouch: ^{after.id} in {after.place.path}"

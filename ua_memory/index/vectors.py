@@ -351,7 +351,7 @@ class VectorLock:
             try:
                 self._fd = lock_exclusively(self.file, seconds)
             except BlockingIOError as error:
-                raise VectorsLocked("another process has the vectors open") from error
+                raise VectorsLocked("another process has the vector index open") from error
 
     def release(self) -> None:
         if self._fd is not None:

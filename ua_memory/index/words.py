@@ -729,7 +729,7 @@ class CurrentIndex:
         except BlockingIOError as error:
             self._in_memory(f"the index cannot be used now: {error.strerror}")
         except (OSError, sqlite3.OperationalError) as error:
-            self._in_memory(f"the index cannot be kept ({getattr(error, 'strerror', error)})")
+            self._in_memory(f"the index cannot be saved ({getattr(error, 'strerror', error)})")
 
     def _in_memory(self, why: str) -> None:
         self.why = why

@@ -646,9 +646,9 @@ class CoreProposals:
     def _chosen(self, ids: Sequence[str], by_person: bool) -> Sequence[CoreProposal]:
         """The proposals with these ids, each once. Usage, NotFound."""
         if not by_person:
-            raise Usage("only a person decides on core memory", hint="run it at a terminal")
+            raise Usage("only a person can change core memory", hint="run it at a terminal")
         if not ids:
-            raise Usage("name what is meant", hint="ua-memory core proposals")
+            raise Usage("name the proposals", hint="ua-memory core proposals")
         known = self.list()
         chosen: dict[str, CoreProposal] = {}
         for named in ids:

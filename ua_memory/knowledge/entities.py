@@ -164,7 +164,7 @@ def restore_names(
             if fact.id and fact.heading.client and _needs_restore(fact, names, other):
                 count += _rewrite_entities(draft, path, fact.id, names, called or other)
     if count:
-        draft.notes.append(f"extracted meanwhile under the name {called or other}: {count}")
+        draft.notes.append(f"extracted in the meantime under the name {called or other}: {count}")
 
 
 def restore_all_names(store: Store, draft: Draft, before: Sequence[Entity], after: Sequence[Entity]) -> None:

@@ -145,14 +145,14 @@ def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Re
     quotes, which prove the former text. An equal text changes nothing. Usage if a person wrote the line, or
     it is retired."""
     if fact.retired:
-        raise Usage("this fact no longer holds", where=f"^{fact.id}", hint="insert what does")
+        raise Usage("this fact is retired", where=f"^{fact.id}", hint="insert a new fact")
     if " ".join(text.split()) == fact.text:
         return fact, Result(None)
     with store.revision("correct", door=door) as draft:
         day = f"{store.now().astimezone(store.config.zone):%Y-%m-%d}"
         after = reword(draft, fact, replace(fact, text=text, quotes=()), day)
         if after is None:
-            hint = f"archival_memory_insert what is right, then retire ^{fact.id} by that"
+            hint = f"save the correct fact with archival_memory_insert, then retire ^{fact.id} with `by`"
             raise Usage("a person wrote this line", where=fact.place.citation, hint=hint)
         draft.subject = f"correct: ^{after.id} in {after.place.path}"
         draft.facts = [f"^{after.id}"]

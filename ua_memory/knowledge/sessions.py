@@ -556,7 +556,7 @@ class SessionFiles:
             return found
         near = [one for one in self.all() if one.session.startswith(bare)] if bare else []
         if len(near) > 1:
-            raise Usage(f"{len(near)} sessions begin so", where=name, hint="ua-memory sessions list")
+            raise Usage(f"{len(near)} sessions begin with this", where=name, hint="ua-memory sessions list")
         if not near:
             raise NotFound("no such session", where=name, hint="ua-memory sessions list")
         return near[0]

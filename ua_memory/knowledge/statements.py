@@ -70,7 +70,7 @@ def ensure_id(draft: Draft, fact: Fact) -> Fact:
     if fact.id:
         there = [f for f in there if f.id == fact.id]
     if not there:
-        raise Malformed("this line has changed meanwhile", where=fact.place.citation, hint="try again")
+        raise Malformed("this line was changed in the meantime", where=fact.place.citation, hint="try again")
     found = next((f for f in there if f.id), there[0])
     if found.id:
         return found
@@ -343,7 +343,7 @@ def _day_log(store: Store, day: str) -> str:
     if path in found or len(found) == 1:
         return path if path in found else found[0]
     if found:
-        hint = f"name one: {_list_candidates(found)}"
+        hint = f"specify one: {_list_candidates(found)}"
         raise Usage(f"{len(found)} files are of this day", where=day, hint=hint)
     raise NotFound("this day has no log", where=day, hint=f"ua-memory list --since {day} --until {day}")
 
@@ -390,7 +390,7 @@ def _resolve_id(store: Store, file: str, block: str, known: Known | None) -> Tar
         names = [f"{at.path}#^{block}" if len(files) == len(found) else f"{at.path}:{at.line}"
                  for at in (each.place for each in found)]  # fmt: skip
         what = f"{len(found)} statements have this id"
-        raise Usage(what, where=where, hint=f"name one: {_list_candidates(names)}")
+        raise Usage(what, where=where, hint=f"specify one: {_list_candidates(names)}")
     return Target(first.place.path, f"{first.place.line}-{first.place.end}", first, first.id)
 
 
@@ -450,7 +450,7 @@ def _resolve_file(store: Store, name: str) -> str | None:
     found = [path for path in there if _matches_path(path, name.removesuffix(".md"))]
     found = found or [path for path in there if _has_front_id(store, path, name)]
     if len(found) > 1:
-        hint = f"name one: {_list_candidates(found)}"
+        hint = f"specify one: {_list_candidates(found)}"
         raise Usage(f"{len(found)} files have this name", where=name, hint=hint)
     return found[0] if found else None
 

@@ -338,7 +338,7 @@ def status_failure(
     if status in (401, 402, 403):
         return _key_rejected(what, endpoint)
     if 300 <= status < 400:
-        what = f"{what}, and is not followed to {headers.get('location', 'elsewhere')!r}"
+        what = f"{what}: a redirect to {headers.get('location', 'elsewhere')!r}, which is not followed"
     return _request_rejected(what, endpoint, unknown=status == 404 or _NO_SUCH_MODEL.search(said) is not None)
 
 
@@ -355,7 +355,7 @@ def connection_failure(error: APIConnectionError | openai.APIConnectionError) ->
     cause = error.__cause__
     kind = type(cause).__name__ if cause else ""
     if type(error).__name__ == "APITimeoutError" and kind != "ConnectTimeout":
-        return TransientFailure("the model's endpoint was silent for too long", sent=True, slow=True)
+        return TransientFailure("the model's endpoint did not respond in time", sent=True, slow=True)
     why = str(cause).strip()[:_LONGEST_MESSAGE] if cause else ""
     what = "the model's endpoint cannot be reached" + (f": {redact(why).text}" if why else "")
     return TransientFailure(what, sent=kind not in ("ConnectError", "ConnectTimeout"))
@@ -380,7 +380,7 @@ def clean_message(text: str, endpoint: Endpoint) -> str:
 
 def _key_rejected(what: str, endpoint: Endpoint) -> KeyRejected:
     name = endpoint.variable("AUTH_TOKEN" if endpoint.auth_token else "API_KEY")
-    return KeyRejected(what, where=endpoint.url, hint=f"put a key that is valid there into {name}")
+    return KeyRejected(what, where=endpoint.url, hint=f"set {name} to a key that is valid there")
 
 
 def _request_rejected(what: str, endpoint: Endpoint, *, unknown: bool = False) -> RequestRejected:
@@ -896,6 +896,6 @@ def _check_endpoint(endpoint: Endpoint) -> None:
     name = endpoint.variable("AUTH_TOKEN" if endpoint.auth_token else "API_KEY")
     if not (key.isascii() and key.isprintable()) or " " in key:
         # Said here because the library below would print the key that it cannot send.
-        raise KeyRejected("the key contains invalid characters", hint=f"set {name} anew")
+        raise KeyRejected("the key contains invalid characters", hint=f"set {name} again")
     if not key and endpoint.url == DEFAULT_URLS[endpoint.provider]:
         raise KeyRejected("no API key is set", where=endpoint.url, hint=f"set {name}")

@@ -223,7 +223,7 @@ class Ledger:
 
     def _unreadable(self, file: Path, why: str) -> Malformed:
         what = f"the usage ledger cannot be read, so no limit can be kept and no model is called: {why}"
-        hint = f"look at {file}; if you move it away, earlier spending is no longer counted"
+        hint = f"look at {file}; if you move it away, earlier spending no longer counts"
         return Malformed(what, where=str(file), hint=hint)
 
     def _cannot_write(self, error: OSError) -> CannotWrite:

@@ -125,7 +125,7 @@ class ProgramModel(MeteredModel):
         if found := shutil.which(name, path=places):
             return found
         hint = "install it, or name another provider: ua-memory config set provider … --user"
-        raise ModelUnavailable(f"there is no program {name} on the PATH", hint=hint)
+        raise ModelUnavailable(f"the program {name} is not on the PATH", hint=hint)
 
     def _execute(
         self, words: Sequence[str], folder: Path, prompt: str, env: Mapping[str, str]
@@ -141,7 +141,7 @@ class ProgramModel(MeteredModel):
             )  # fmt: skip
         except OSError as error:
             what = f"{program} cannot be run: {error.strerror}"
-            raise ModelUnavailable(what, hint="install it anew") from error
+            raise ModelUnavailable(what, hint="reinstall it") from error
         with process:
             try:
                 return process.communicate(prompt, timeout=TIME_LIMIT)

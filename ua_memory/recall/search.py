@@ -509,7 +509,7 @@ class _Search:
         unknown = candidates.embedded is not None and known is None and bool(given.text.strip())
         notes = [*given.notes, *one.notes, *candidates.notes]
         notes += [f"keyword search only: {UNKNOWN_WORDS}"] if unknown else []
-        notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
+        notes += [f"{missing} left out: their files were changed in the meantime"] if missing else []
         mode, answered = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
         days = None if window is None or window.approximate else window
         hits = _mark_outside(hits, days)

@@ -302,7 +302,7 @@ class OperationApplier:
                 self._apply(operation)
             except (Malformed, Usage, KeyError) as error:
                 self._roll_back(files)
-                what = getattr(error, "what", "a fact or observation changed meanwhile")
+                what = getattr(error, "what", "a fact or observation was changed in the meantime")
                 name = operation.text or operation.observation
                 self.notes.append(f"left out: {operation.do} {name}: {what}"[:300])
 

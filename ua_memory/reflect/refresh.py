@@ -989,7 +989,7 @@ class Refresher:
             draft.trial = trial
             if draft.read(path) != state.data and not trial:
                 raise ChangedOnDisk(
-                    "the page was saved meanwhile; nothing was written", where=path,
+                    "the page was changed in the meantime; nothing was written", where=path,
                     hint=f"ua-memory pages refresh {pages.stem(state.page)}",
                 )  # fmt: skip
             used = state.editor.cited_numbers()

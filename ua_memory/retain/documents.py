@@ -393,8 +393,8 @@ def check_outside_bank(store: Store, path: Path) -> None:
         if path.is_relative_to(folder):
             inner = path.relative_to(folder).as_posix()
             if folder == store.bank.state.resolve() or is_memory_file(inner) or inner in ("", ".", "memory"):
-                hint = "memory's own files are indexed as they are; name another file"
-                raise Usage("this is memory already", where=str(path), hint=hint)
+                hint = "the bank's own files are searched already; name another file"
+                raise Usage("this is already part of the memory bank", where=str(path), hint=hint)
 
 
 def _written_at(path: Path, saved: float, now: datetime) -> datetime:

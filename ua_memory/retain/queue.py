@@ -533,7 +533,7 @@ class TurnQueue:
         gathers = bool(puts) and not any("due" in row for row in rows)
         try:
             if head is None:
-                raise ValueError("it does not say which session it is of")
+                raise ValueError("it does not say which session it belongs to")
             return QueueEntry(
                 key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
                 next((row["size"] for row in reversed(puts) if row.get("size")), None),

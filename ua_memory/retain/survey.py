@@ -458,7 +458,11 @@ class Watches:
         path = path.resolve()
         bank = self._store.bank.root.resolve()
         if path == bank or path.is_relative_to(bank):
-            raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
+            raise Usage(
+                "this is already part of the memory bank",
+                where=str(path),
+                hint="watch a path outside the bank",
+            )
         if not path.exists():
             raise Usage("no such file or folder", where=str(path))
         if not path.is_dir() and not path.is_file():

@@ -62,7 +62,9 @@ def format_message(subject: str, body: str, trailers: Mapping[str, Sequence[str]
 def request_id(raw: str) -> str:
     """Check a request id. Usage if it could not be read back from a trailer."""
     if not raw.strip() or len(raw) > MAX_REQUEST or raw != " ".join(raw.split()) or not raw.isprintable():
-        raise Usage(f"a request id is one line of at most {MAX_REQUEST} characters", where=repr(raw)[:80])
+        raise Usage(
+            f"a request id must be one line of at most {MAX_REQUEST} characters", where=repr(raw)[:80]
+        )
     return raw
 
 

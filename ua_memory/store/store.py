@@ -365,7 +365,7 @@ class Store:
         if moved := self._git_moved(landed):
             self._wait_for_switch(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
-        notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
+        notes += [f"{path} was changed in the meantime; both changes were merged" for path in both]
         done, error = self._commit(landed, None if self._inspector.is_unsure(draft.touched) else head)
         self._yield_to_git(landed, moved=moved or self._has_switched())
         if error:

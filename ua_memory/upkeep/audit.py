@@ -348,7 +348,7 @@ def _flagged_facts(
             yield Problem(path, line, f"{flag}; correct that one, and delete this one")
         for one in () if block else _MISPLACED_ID.findall(text):
             if one not in ids and not (known and any(known.texts([one]))):
-                what = f"^{one} is no id with words behind it; move it to the end of the line"
+                what = f"^{one} is not at the end of the line, so it is not an id; move it there"
                 yield Problem(path, line, what)
 
 

@@ -64,7 +64,7 @@ def state_problems(store: Store) -> Iterator[Problem]:
         yield Problem(str(file), 1, f"waiting turns cannot be read: see `ua-memory queue list` ({key})")
     lock = store.bank.state / "lock"
     if lock.exists() and not lock.is_file():
-        yield Problem(str(lock), 1, "this prevents the lock: remove it")
+        yield Problem(str(lock), 1, "it is in the place of the lock file: remove it")
     for file in _leftover_files(store):
         what = "left by an interrupted write; `ua-memory doctor` says whether the history has it"
         yield Problem(str(file), 1, what)

@@ -113,14 +113,14 @@ class ForgetPlan:
         """Write the changed files into an open revision. ChangedOnDisk."""
         for path, (before, after) in self.files.items():
             if draft.read(path) != before:
-                raise ChangedOnDisk("the file was saved meanwhile", where=path, hint="try again")
+                raise ChangedOnDisk("the file was changed in the meantime", where=path, hint="try again")
             draft.restore(path, after)
 
     def apply(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         """`files` after the plan. ChangedOnDisk where one has changed since the plan was made."""
         for path, (before, _) in self.files.items():
             if files.get(path) != before:
-                raise ChangedOnDisk("the file was saved meanwhile", where=path, hint="try again")
+                raise ChangedOnDisk("the file was changed in the meantime", where=path, hint="try again")
         after = {**files, **{path: data for path, (_, data) in self.files.items()}}
         return {path: data for path, data in after.items() if data is not None}
 
@@ -893,7 +893,7 @@ class Forgetting(Cleanup):
         found = word_targets(self._texts(), index.words.get(keys), words) if keys else []
         if not found:
             hint = "ua-memory search finds similar ones, and ua-memory forget ^ID removes one"
-            raise NotFound("nothing contains all of these words", where=query, hint=hint)
+            raise NotFound("no statement contains all of these words", where=query, hint=hint)
         taken = {(t.place.path, row) for t in found for row in range(t.place.line, t.place.end + 1)}
         near = []
         for item in (hit.item for hit in hits):

@@ -1257,7 +1257,7 @@ def _require_same_bank(store: Store, other: str) -> bool:
     if all(there.get(key, value) == value for key, value in here.items()):
         return False
     if there.get("trail", "beside") != store.config.trail:
-        what = "one bank is its own git repository, the other is kept beside code"
+        what = "one bank is its own git repository, the other has its history separate from a code repository"
         hint = 'make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE_DOCS
         raise Conflict(what, where=SETTINGS, hint=hint)
     if store.bank.own and _is_untouched(store):

@@ -110,7 +110,9 @@ def _clone_into(history: History, address: str) -> CloneResult:
     known = parse_settings(history.read(sha, SETTINGS)) or {}
     if known.get("trail") == "beside":
         hint = "in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS"
-        raise Conflict("this bank is kept beside code", where=printable(address), hint=hint)
+        raise Conflict(
+            "this bank has its history separate from a code repository", where=printable(address), hint=hint
+        )
     there = history.differing(None, sha)
     require_mergeable(history, sha, there)
     history.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
