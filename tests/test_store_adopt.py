@@ -11,6 +11,7 @@ from kill_points import whole
 from store_banks import DAY, first_author, git, in_trail, insert, make, on_disk, write
 
 from ua_memory.errors import TooLarge, Usage
+from ua_memory.git.history import History
 from ua_memory.store import files as reading
 from ua_memory.store import files as store_files
 from ua_memory.store import scan as verdict
@@ -182,3 +183,23 @@ def test_what_a_person_changed_while_git_could_not_say(store: Store, monkeypatch
     store.adopt()
     assert first_author(store, "by hand") == "Ann"
     whole(store)
+
+
+def test_edits_that_wait_do_not_read_the_head_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a bank that was copied just now every file waits, at each search."""
+    marks = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> side\n"
+    for number in range(20):
+        write(store, f"memory/{number}.md", marks if number == 7 else "- a note\n")
+    store.adopt(quiet=30)
+    reads: list[str | None] = []
+    head = History.head
+
+    def counted(history: History) -> str | None:
+        reads.append(head(history))
+        return reads[-1]
+
+    monkeypatch.setattr(History, "head", counted)
+    store.adopt(quiet=30)
+    assert len(reads) < 10 and len(store.survey().changed) == 20

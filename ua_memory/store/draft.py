@@ -335,9 +335,9 @@ class EditInspector:
         return False
 
     @synchronized
-    def is_stale(self, path: str) -> bool:
+    def is_stale(self, path: str, head: str | None) -> bool:
         """Whether the file on disk is a stale save, or what the repository around the bank has checked out.
-        The answer is cached until the edit is committed.
+        The answer is cached until the edit is committed; `head` is the newest commit as it is now.
 
         The bank's lock is not held, so it is cached only if file and HEAD are still those that were compared.
         """
@@ -347,11 +347,14 @@ class EditInspector:
             disk = read(confined(self._root, path))
         except UaMemoryError:  # reported when it is committed
             return False
-        head, known = self._history.head(), self._stale.get(path)
+        known = self._stale.get(path)
         if known is not None and known[:2] == (head, disk):
             return known[2]
         self.read_position()
-        found = self.inspect(path, {}, adopting=True)
+        try:
+            found = self.inspect(path, {}, adopting=True)
+        except Conflict:  # git's markers, which are not committed
+            return False
         lacks = found.is_stale or bool(found.other_branch and not self._history.own)
         if found.disk == bytes_on_disk(self._root / path) and self._history.head() == head:
             self._stale[path] = head, found.disk, lacks

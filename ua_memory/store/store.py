@@ -186,10 +186,11 @@ class Store:
         """The files whose hand edits `adopt` commits."""
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
         chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
-        chosen -= {path for path in chosen if self._inspector.is_conflicted(path)}
         horizon = time.time_ns() - int(quiet * 1e9)
         recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
-        return chosen - {path for path in recent if not self._inspector.is_stale(path)}
+        head = self.history.head() if recent else None  # once: of a bank copied just now all files are recent
+        chosen -= {path for path in recent if not self._inspector.is_stale(path, head)}
+        return {path for path in chosen if not self._inspector.is_conflicted(path)}
 
     def _open_draft(self, op: str, door: str, *, adopting: bool = False, accept: bool = False) -> Draft:
         """Finish pending revisions, and open an empty draft."""
