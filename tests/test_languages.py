@@ -344,9 +344,31 @@ def test_a_latin_name_is_found_among_japanese(
 
 @pytest.mark.parametrize(
     "prompt",
-    ["hola!", "buenos días", "hola, qué tal?", "Bom dia, tudo bem?", "hello", "Guten Morgen", "mil gracias"],
+    [
+        "hola!",
+        "buenos días",
+        "hola, qué tal?",
+        "Bom dia, tudo bem?",
+        "hello",
+        "Guten Morgen",
+        "mil gracias",
+        "grazie mille, perfetto così",
+        "sì, va bene, procedi pure",
+        "ottimo lavoro, continua",
+        "a domani, buona serata",
+        "ok dankjewel, dat was alles",
+        "prima, ga zo door",
+        "ja graag, ga je gang",
+        "dank je wel voor je hulp",
+        "oui c'est bon, tu peux continuer",
+        "muchas gracias, perfecto así",
+        "passt so, vielen Dank",
+        "sim, pode continuar",
+        "thanks a lot, that's all",
+        "sounds good, let's do it",
+    ],
 )
-def test_a_greeting_asks_for_nothing(prompt: str) -> None:
+def test_a_courtesy_asks_for_nothing(prompt: str) -> None:
     assert not specific_words(prompt)
     assert "morgen" in specific_words(f"{prompt} was ist morgen")
 

@@ -33,6 +33,7 @@ from ua_memory.text.questions import (
     has_phone_number,
     is_chore,
     is_question,
+    is_request,
     two_questions,
     with_plain_tag,
 )
@@ -486,10 +487,21 @@ def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> 
         ("est-ce que Mia vient", False),
         ("esta semana viene Mia", False),
         ("lass uns das Essen mit Mia planen", False),
+        ("vertaal de tweede alinea", True),
+        ("maak deze zin korter graag", True),
+        ("wie komt er deze vrijdag", False),
+        ("chi viene questa volta", False),
+        ("accorcia la terza frase", True),
     ],
 )
 def test_a_chore_is_about_what_is_at_hand(prompt: str, chore: bool) -> None:
     assert is_chore(prompt) == chore
+
+
+def test_a_request_may_have_the_form_of_a_question() -> None:
+    for prompt in ("mi prepari una lista per Mia?", "me haces una lista?", "kun je Mia schrijven?"):
+        assert is_request(prompt), prompt
+    assert not is_request("mi ricordi il nome del medico?")
 
 
 def test_a_chore_is_given_only_what_it_matches_well(roles: Index) -> None:

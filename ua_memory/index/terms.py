@@ -97,7 +97,10 @@ thanks thank thx go going ahead on continue proceed keep do again next done righ
 weiter ja jo nein klar danke bitte mach mache machen weitermachen los nächste nächsten nächstes genau
 einverstanden bien parfait oui non vas allez merci accord vale sí si sigue hazlo adelante bueno gracias
 claro sim pode faz isso obrigado obrigada certo beleza va bene fai grazie avanti graag prima doe maar verder
-bedankt
+bedankt dank dankjewel je hoor oké ga door zo alles wel top precies klopt goed fijn helemaal gang laat nee
+perfetto perfetta così procedi pure vai vada fallo continua prosegui esatto lascia stare andiamo dai capito
+ti ringrazio benissimo ottimo ottima chiaro fatto giusto accordo facciamo mille confermo ah oh
+beaucoup continuer bon comme perfecto acuerdo vielen gerne perfeito assim continuar let
 hello hi hey hallo moin bonjour bonsoir salut ça hola buenas olá ola oi ciao buongiorno buonasera salve hoi
 tal así dale listo genial mil muchas tudo bem tutto
 願い 願 続け 続 進め 進 次 了解 承知 大丈 丈夫 完璧 最高 素晴 晴ら 助か 助 谢谢 继续 好 好的 可以 辛苦 苦
@@ -105,9 +108,16 @@ tal así dale listo genial mil muchas tudo bem tutto
 )
 """Words of prompts that only greet, approve or tell an agent to go on."""
 
-_GOOD_DAY = late(
-    r"\b(?:good|guten|buen[oa]s|bo[am]|goede)\s?"
-    r"(?:morning|afternoon|evening|night|morgen|tag|abend|d[ií]as?|tardes?|noches|noite|middag|avond)\b",
+_COURTESY = late(
+    r"\b(?:(?:good|guten|buen[oa]s?|bo[am]|goede|buona|bonne|fijne|schönen?)\s?"
+    r"(?:morning|afternoon|evening|night|day|morgen|tag|abend|nacht|d[ií]as?|tardes?|noches|noite|middag|avond|dag"
+    r"|notte|giornata|serata|journée|soirée)"
+    r"|(?:a|tot|bis|à|hasta|até)\s(?:domani|presto|dopo|morgen|straks|later|dann|bald|demain|bientôt|mañana|luego"
+    r"|amanhã|logo)"
+    r"|(?:great|good|nice|ottimo|bel|buon)\s(?:job|work|lavoro)|thanks a lot|that\W+(?:s\W+)?all|a tutti"
+    r"|mi sembra|tu peux"
+    r"|(?:for|voor|per|für|pour)\s(?:your|je|l['’]|il tuo |deine|ton|votre)\s?"
+    r"(?:help|hulp|aiuto|hilfe|aide))\b",
     re.IGNORECASE,
 )
 
@@ -341,7 +351,7 @@ def split_query(query: str) -> Query:
 
 def specific_words(prompt: str) -> set[str]:
     """The words of a prompt that say what it is about; none if it only greets, approves or says to go on."""
-    own = content_words(_GOOD_DAY.sub(" ", _without_clitics(prompt)))
+    own = content_words(_COURTESY.sub(" ", _without_clitics(prompt)))
     return {*own} - stop_words(own) - _SMALL_TALK
 
 

@@ -31,6 +31,8 @@ _REQUEST_TO_ACT = late(
     r"\W*(?:(?:hey|hi|ok(?:ay)?|so|and|now|then)\W+)*(?:(?:please|pls|bitte)\b|(?:can|could|would|will) you\b"
     r"|(?:kannst|könntest|würdest) du\b|(?:können|könnten) sie\b|peux[- ]tu\b|pouvez[- ]vous\b|tu peux\b"
     r"|(?:me )?(?:puedes|podrías|podes)\b|(?:você |voce )?(?:pode|poderia|consegue)\b|puoi\b|potresti\b"
+    r"|mi (?:scriv|fa|prepar|aiut|mand|cerc|trov|traduc|spiegh|spieg|mostr|riassum)i\b"
+    r"|(?:me |mij )?(?:escribes|haces|preparas|ayudas|buscas|explicas)\b|tu m['’](?:écris|aides|expliques)\b"
     r"|(?:kun|kan|wil) je\b)",
     re.IGNORECASE,
 )
@@ -50,11 +52,13 @@ _CHORE = late(
     r"^\W*(?:(?:please|pls|bitte|ok(?:ay)?|(?:can|could|would) you|kannst du|peux[- ]tu|puedes|puoi)\W+)*"
     r"(?:sort|rename|run|explain|list|translate|proofread|correct|format|count|convert|bump|(?:erklär|sortier|übersetz|benenn"
     r"|korrigier)e?|lass(?! uns)|explique|traduis|corrige|trie|liste|renomme|explica|traduce|ordena|renombra"
-    r"|spiega|traduci|ordina|correggi|rinomina|how (?:do|can|to)|what does|was macht|comment|cómo|come si)\b"
-    r"|(?<!-)\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|quest[aeio])\b"
+    r"|spiega|traduci|ordina|correggi|rinomina|accorcia|riscrivi|vertaal|sorteer|hernoem|corrigeer|verbeter"
+    r"|herschrijf|leg uit|how (?:do|can|to)|what does|was macht|comment|cómo|come si|hoe (?:zeg|doe) je)\b"
+    r"|(?<!-)\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|quest[aeio]|deze)\b"
     r"(?! (?:morning|afternoon|evening|night|week|month|year|summer|christmas|\w+day"
     r"|morgen|abend|woche|monat|jahr|sommer|winter|\w*wochenende|\w+tag|matin|après|soir|semaine|week|mois|année"
-    r"|été|hiver|semana|\w+di|mañana|tarde|noche|fin|mes|año|verano|mattina|sera|settimana|mese|anno|estate))",
+    r"|été|hiver|semana|\w+di|mañana|tarde|noche|fin|mes|año|verano|mattina|sera|settimana|mese|anno|estate|notte|volta"
+    r"|ochtend|middag|avond|nacht|maand|jaar|zomer|keer|\w+dag|\w+dì))",
     re.IGNORECASE,
 )
 
