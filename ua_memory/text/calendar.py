@@ -809,8 +809,11 @@ def is_weekday(text: DateText, i: int, j: int) -> bool:
 
 
 def is_weekend(text: DateText, i: int) -> bool:
-    """`over the weekend`, not `the weekend edition`, nor `the weekend of`, whose own rule reads more."""
-    return may_end(text, i + 1) and text.low(i + 1) not in ("of", "before", "after")
+    """`over the weekend`, not `the weekend edition`, `the weekend in Rome`, nor `the weekend of`, whose own
+    rule reads more."""
+    placed = text.low(i + 1) in ("in", "at") and text.is_capitalised(i + 2)
+    placed = placed and not (text.low(i + 2) in ALL_MONTHS or text.low(i - 2) in IN_WORDS)
+    return may_end(text, i + 1) and not placed and text.low(i + 1) not in ("of", "before", "after")
 
 
 def is_season(text: DateText, i: int, j: int) -> bool:

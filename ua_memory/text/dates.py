@@ -84,14 +84,17 @@ _ASKS_AHEAD = late(
     r"\b(?:planned|upcoming|scheduled|coming up|due(?! diligence)|(?<!the )will|shall|going to|should"
     r"|(?:have|has|needs?) to|must|do (?:i|we) have (?:on|in|for|this)"
     r"|geplant|ansteh\w+|fällig|werden?|wird|müssen|soll(?:en|te)?|prévue?s?|sera|seront|devons|dois"
-    r"|previst[oa]s?|será|debo|tenemos que"
+    r"|previst[oa]s?|será|debo|tenemos que|dev(?:o|e|ono)|dobbiamo|sarà|saranno"
+    r"|moet(?:en)?|gepland|zal|zullen"
     r"|(?:tengo|tienes|tenés|tenemos|hay|tenho|tens|temos) (?:\w+ ){0,3}(?:el|en|est[ae]|na|no|em|nest[ae]))"
     r"\b|\bsteht\b.*\ban\b",
     re.IGNORECASE,
 )
 _ASKS_BACK = late(
     r"\b(?:was(?! (?:ist|steht|muss|müssen|soll\w*|wird|werden)\b)|were|did|had|been|went|should\b.* have"
-    r"|remember|from|since|notes?|notas?|apunt\w+|anot\w+|notizen|hatten?|wurden?|war(?:en|st)?|hat|haben?|seit|était|étaient|depuis|fue|fueron|desde)\b",
+    r"|remember|from|since|notes?|notas?|apunt\w+|anot\w+|notizen|hatten?|wurden?|war(?:en|st)?|hat|haben?|seit|était|étaient|depuis|fue|fueron|desde"
+    r"|(?:ho|ha|abbiamo|hanno) (?:\w+ )?\w+(?:[staiu]t|[sr]s)[oaie]|è (?:successo|stat[oa])|era(?:no)?"
+    r"|heb(?:t|ben)?|hadden)\b",
     re.IGNORECASE,
 )
 

@@ -41,7 +41,7 @@ class Language:
 
     `phrases` are the names of several words, `signs` are words that identify the language; `doubtful` names
     exist in another language, too. `asks` are question words that exist in English, too, and identify the
-    language only next to a name.
+    language only next to a name. `habits` are articles that make a weekday every one.
     """
 
     code: str
@@ -51,6 +51,7 @@ class Language:
     signs: frozenset[str]
     doubtful: frozenset[str]
     asks: frozenset[str]
+    habits: frozenset[str]
 
 
 @cache
@@ -66,13 +67,13 @@ def languages() -> tuple[Language, ...]:
 
 
 def _language(code: str, rows: Mapping[str, str]) -> Language:
-    signs, doubtful, asks = (frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks"))
+    kinds = (frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks", "habits"))
     names = (
         _parse_forms(rows["months"], MONTHS) | _parse_forms(rows["days"], DAYS) | _parse_words(rows["names"])
     )
     phrases = tuple(name for name in names if " " in name or "-" in name)
     joins = _parse_words(rows["joins"]) | _parse_forms(rows["numbers"], NUMBERS)
-    return Language(code, names, phrases, joins, signs, doubtful, asks)
+    return Language(code, names, phrases, joins, *kinds)
 
 
 _DAY_OF_MONTH = late(
@@ -322,6 +323,8 @@ _GO_BEFORE_IN = ("last", "this", "next", "early", "mid", "late", "since", "until
 _UNITS = {"day", "week", "month", "quarter", "year"}
 _PARTS = {"early", "mid", "late"}
 _OF_PART = {*_PARTS, "of"}
+_SETTLE_A_DAY = {"last<", "next<", "last", "next", "of", "before", "after"}
+"""Words behind a weekday that make it a certain one."""
 
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
 """Words that make a year a date: `Anfang 2026`."""
@@ -458,7 +461,29 @@ def _translate(tokens: list[Token], i: int, spoken: Language) -> tuple[str, int]
         dotted = token.text == "." and i and tokens[i - 1].kind == "number" and len(tokens[i - 1].text) <= 2
         return ("" if dotted else ","), 1
     word = spoken.names.get(low) or spoken.joins.get(low) or _stem(low, spoken) or ","
+    if _is_habit(tokens, i, word, spoken) or (word == "weekend" and _is_elsewhere(tokens, i, spoken)):
+        return ",", 1
     return (word[:-1] if _stands_alone(tokens, i, spoken) else ",") if word.endswith("?") else word, 1
+
+
+def _is_habit(tokens: list[Token], i: int, word: str, spoken: Language) -> bool:
+    """Whether a weekday is every one, by its article: `il lunedì`; not `il lunedì 3`, `… scorso`."""
+    if word not in DAYS or not i or tokens[i - 1].low not in spoken.habits:
+        return False
+    after = tokens[i + 1] if i + 1 < len(tokens) else None
+    dated = after and (after.kind == "number" or spoken.joins.get(after.low, "") in _SETTLE_A_DAY)
+    return not dated and (i < 2 or tokens[i - 2].low not in ("tra", "fra", "dopo", "prima", "e"))
+
+
+def _is_elsewhere(tokens: list[Token], i: int, spoken: Language) -> bool:
+    """Whether a weekend is an event by its place, `il weekend a Roma`, and says nothing of the day."""
+    between = tokens[i + 1 : i + 3]
+    return (
+        len(between) == 2
+        and spoken.joins.get(between[0].low) in ("to", "in", "from now>in")
+        and between[1].text[:1].isupper()
+        and between[1].low not in spoken.names
+    )
 
 
 def _stands_alone(tokens: list[Token], i: int, spoken: Language) -> bool:
@@ -503,7 +528,7 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
     found: list[Piece] = []
     waiting: Piece | None = None  # a word that goes behind the count that follows it
     for n, (word, at, to) in enumerate(pieces):
-        before, after = words[n - 1] if n else "", words[n + 1 : n + 3]
+        before, after = words[n - 1].rpartition(">")[2] if n else "", words[n + 1 : n + 3]
         if word == "since" and any(each in ("to", "until") for each in words[n + 1 : n + 6]):
             word = "from"
         if word == "to" and before in ("", ",") and after[:1] and after[0] in MONTHS:
@@ -529,7 +554,7 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
             word = word[3:]
         if word == "on" and before in ("since", "until", "before", "after", "between", "from"):
             continue
-        if word == "on" and before == "and" and "between" in words[:n]:
+        if word == "on" and before == "and" and any(each.endswith("between") for each in words[:n]):
             continue  # entre le 3 et le 5 mai
         if word == "ago" and before in _UNITS and not _counted(words[: n - 1]):
             found[-1] = (f"1 {before}", *found[-1][1:])
