@@ -37,7 +37,7 @@ THERE = 0.65
 """The share of questions with an answer that is assumed, whatever a source has."""
 LEAST = 0.34
 """The chance, with this share, from which on a query counts as answered: the last that keeps 88 of 100 right
-answers of a person's bank. The bias is moved so that it becomes `calibration.ANSWERED`."""
+answers of a person's bank. The bias is moved so that it becomes `calibration.ANSWER_THRESHOLD`."""
 DOUBT = 2.0
 """Weight of the L2 penalty, over features brought to one spread."""
 ASK = 10
@@ -60,7 +60,7 @@ class Question(NamedTuple):
 def asked(root: Path, now: datetime, questions: Sequence[Question], source: str) -> list[dict[str, Any]]:
     """The features of each question, with and without a model."""
     found: dict[str, Mapping[str, float]] = {}
-    plain = calibration.chance
+    plain = calibration.answer_probability
 
     def watched(query: ParsedQuery, hits: Sequence[Ranked]) -> float:
         if hits and hits[0].score and not (query.window and query.window.only):
@@ -71,7 +71,7 @@ def asked(root: Path, now: datetime, questions: Sequence[Question], source: str)
     rows = []
     memory = Memory.init(root, now=lambda: now)
     memory.refresh()
-    vars(calibration)["chance"] = watched
+    vars(calibration)["answer_probability"] = watched
     try:
         for by_words in (False, True):
             found.clear()
@@ -90,7 +90,7 @@ def asked(root: Path, now: datetime, questions: Sequence[Question], source: str)
                 }
                 rows.append(row | {"right": right, "absent": one.right is None, "bank": root.name})
     finally:
-        vars(calibration)["chance"] = plain
+        vars(calibration)["answer_probability"] = plain
         memory.close()
     return rows
 
@@ -260,7 +260,7 @@ class Data:
     def fit(self, chosen: np.ndarray) -> dict[str, float]:
         """The weights of a logistic model, by Newton's method."""
         own, bias = logistic(self.table[chosen], self.right[chosen], self.weights(chosen)[chosen])
-        bias += odds(calibration.ANSWERED) - odds(LEAST)
+        bias += odds(calibration.ANSWER_THRESHOLD) - odds(LEAST)
         fitted = {"bias": bias, **dict(zip(self.names, own, strict=True))}
         return {name: round(float(value), 3) for name, value in fitted.items()}
 
@@ -274,11 +274,12 @@ class Data:
         there, gone = some & (self.right > 0), some & self.absent
         cells = [f"n {some.sum():4}", f"auc {auc(chances[some], ~self.absent[some]):.3f}"]
         cells.append(f"right {auc(chances[some], self.right[some] > 0):.3f}")
-        cells.append(
-            f"kept {(chances[there] >= calibration.ANSWERED).sum() / max((some & ~self.absent).sum(), 1):.3f}"
-        )
+        kept = (chances[there] >= calibration.ANSWER_THRESHOLD).sum()
+        cells.append(f"kept {kept / max((some & ~self.absent).sum(), 1):.3f}")
         cells.append(f"of {self.right[some & ~self.absent].mean():.3f}")
-        cells.append(f"refused {(chances[gone] < calibration.ANSWERED).mean() if gone.any() else np.nan:.3f}")
+        cells.append(
+            f"refused {(chances[gone] < calibration.ANSWER_THRESHOLD).mean() if gone.any() else np.nan:.3f}"
+        )
         for low, high in ((0, 0.35), (0.35, 0.5), (0.5, 1.01)):
             band = some & (chances >= low) & (chances < high)
             share = f"{self.first[band].mean():.2f}/{self.right[band].mean():.2f}" if band.any() else "-"

@@ -56,7 +56,7 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "no semantic arm": [(semantic, "find_by_meaning", nothing)],
     "no entity arm": [(entity, "find_by_names", nothing)],
     "no temporal arm": [(temporal, "find_by_days", nothing)],
-    "no step from name to name": [(entity, "LIFTED", 0)],
+    "no step from name to name": [(entity, "BOOSTED", 0)],
     "time words not read": [(search, "query_dates", lambda *_: (None, None, False))],
     "turns embedded one by one": [(talk, "RUN_LENGTH", 0)],
     "nothing from beside": [
@@ -65,7 +65,7 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "questions lend no more": [(rerank, "QUESTION_BEFORE", 0.8)],
     "nothing from two before": [(rerank, "EARLIER", 0.0)],
     "what is unlike the best loses nothing": [(feedback, "FEEDBACK_PENALTY", 0.0)],
-    "who is named, no lift": [(rerank, "LIFT", 0.0)],
+    "who is named, no lift": [(rerank, "BOOST", 0.0)],
     "small words weigh in full": [(asked, "STOP_WORD_WEIGHT", 1.0), (asked, "PRIOR_ITEMS", 0)],
     "all words weigh the same": [(asked, "inverse_frequency", lambda known, total: 1.0)],
     "scores added up": [(fusion, "_rank_by_tokens", lambda *_: None)],

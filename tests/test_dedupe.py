@@ -14,7 +14,7 @@ from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION
 from ua_memory.recall.arms import Ranked, parse_query
-from ua_memory.recall.calibration import calibrated
+from ua_memory.recall.calibration import calibrated_scores
 from ua_memory.recall.dedupe import fold, with_support
 from ua_memory.recall.newer import newer_first
 from ua_memory.recall.search import Hit, SearchResult, search
@@ -698,8 +698,8 @@ def test_a_newer_value_with_fewer_of_the_words_is_as_likely_as_the_older_one(tmp
     old, new = sorted(items, key=lambda item: item.day or "")
     weak = {"every": 0.28, "names": 1.0, "rest": 0.2, "newer": 0.25}
     hits = [Ranked(new, 0.9, weak), Ranked(old, 0.9, {"every": 0.7, "names": 1.0, "rest": 0.64})]
-    (newer,), (older,) = calibrated(query, hits[:1]), calibrated(query, hits[1:])
-    assert newer < older - 0.1 and calibrated(query, hits)[0] == pytest.approx(older, abs=0.05)
+    (newer,), (older,) = calibrated_scores(query, hits[:1]), calibrated_scores(query, hits[1:])
+    assert newer < older - 0.1 and calibrated_scores(query, hits)[0] == pytest.approx(older, abs=0.05)
 
 
 @pytest.mark.parametrize(("record", "lifted"), [(SESSION, True), ("fact", False)])

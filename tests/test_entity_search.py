@@ -205,13 +205,13 @@ def test_no_seed_is_passed_and_few_are_moved() -> None:
     items = {one.item.key: one.item for one in hits}
     found = [Found(items["s"], 1, 2.0), Found(items["t"], 2, 1.0)]
     found += [Found(items[f"h{n}"], 3 + n, 0.5, ("s",), 1.0) for n in range(5)]
-    moved = entity.lift_linked(hits, found)
+    moved = entity.boost_linked(hits, found)
     assert [one.item.key for one in moved] == ["s", "x", "t", "h0", "h1", "h2", "h3", "h4"]
     assert [one.item.key for one in moved if one.parts] == ["h0", "h1", "h2"], "the best three"
     assert moved[2].score == 0.5 > moved[3].score, "t is no seed of theirs, and not passed either"
     found[1] = Found(items["x"], 2, 1.0)
-    assert [one.item.key for one in entity.lift_linked(hits, found)][:4] == ["s", "x", "h0", "h1"]
-    assert entity.lift_linked(hits, found[:2]) == hits
+    assert [one.item.key for one in entity.boost_linked(hits, found)][:4] == ["s", "x", "h0", "h1"]
+    assert entity.boost_linked(hits, found[:2]) == hits
 
 
 def test_a_name_is_kept_as_it_is_written_and_where_it_stands(tmp_path: Path) -> None:

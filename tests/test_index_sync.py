@@ -374,10 +374,10 @@ def test_where_nothing_can_be_written_the_files_are_read(tmp_path: Path) -> None
     with an_index(store) as index:
         report = index.refresh()
         assert texts(index) == ["Alice moved to Fly.io"] and any(
-            "cannot be kept" in note for note in report.notes
+            "cannot be saved" in note for note in report.notes
         )
         assert report.semantic != READY
-        with pytest.raises(VectorsUnavailable, match="cannot be kept"):
+        with pytest.raises(VectorsUnavailable, match="cannot be saved"):
             assert index.vectors
 
 

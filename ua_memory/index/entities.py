@@ -16,7 +16,7 @@ from ua_memory.index.items import IndexItem, folded
 from ua_memory.index.sync import Index
 from ua_memory.index.words import WordIndex
 from ua_memory.knowledge import entities
-from ua_memory.knowledge.entities import Beside, EntityDecision, EntityRecords, ResolvedName, Suggestion
+from ua_memory.knowledge.entities import EntityDecision, EntityRecords, RelatedNames, ResolvedName, Suggestion
 from ua_memory.records import Entity
 from ua_memory.store.store import Store
 
@@ -170,7 +170,7 @@ class Entities:
             index.refresh(vectors=False)
             yield index.words, entities.entity_records(self._store)
 
-    def _related(self, words: WordIndex) -> Beside:
+    def _related(self, words: WordIndex) -> RelatedNames:
         @cache
         def related(name: str) -> frozenset[str]:
             counts = index_words.co_occurring(words, [folded(name)])

@@ -190,7 +190,7 @@ class Manifest:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
 
-    def stands_for(self, proof: str) -> bool:
+    def matches(self, proof: str) -> bool:
         """Whether all files were indexed in the state of this survey's proof."""
         return bool(proof) and self.proof() == proof
 

@@ -425,7 +425,7 @@ class Index:
         """Whether the words match the files, by one stat of each."""
         manifest = Manifest(self.words.db)
         survey = self.files.survey(seen or self.store.survey(), self._current.scratch)
-        return manifest.stands_for(survey.proof) and manifest.masks() == self.files.masks
+        return manifest.matches(survey.proof) and manifest.masks() == self.files.masks
 
     @io_as_cannot_write
     @synchronized
@@ -689,7 +689,7 @@ def state(store: Store) -> dict[str, object]:
             if meta.get("schema") != INDEX_VERSION:
                 return {"state": "of another version"}
             return {
-                "state": "ready" if Manifest(db).stands_for(_proof(store)) else "behind",
+                "state": "ready" if Manifest(db).matches(_proof(store)) else "behind",
                 "items": db.execute("SELECT count(*) FROM items").fetchone()[0],
                 "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
                 "vectors": _vectors(folder, meta),

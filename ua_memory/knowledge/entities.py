@@ -452,7 +452,7 @@ MIN_SHARED = 2
 CROWD_SIZE = 400
 """Most names sharing a word that are compared with each other; a word of more names is too common."""
 
-Beside = Callable[[str], Collection[str]]
+RelatedNames = Callable[[str], Collection[str]]
 """Gives the names that co-occur with a name in the bank."""
 
 
@@ -513,7 +513,9 @@ class EntityRecords:
         """Whether two names are in one record."""
         return any(a is b for a in self.by_name(one) for b in self.by_name(other))
 
-    def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> ResolvedName:
+    def resolve(
+        self, name: str, context: Iterable[str] = (), beside: RelatedNames | None = None
+    ) -> ResolvedName:
         """Find the entity that a name in a text refers to. `context` are the other names of that text,
         `beside` gives the names that co-occur with a name elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
@@ -543,7 +545,7 @@ class EntityRecords:
                 yield entity, min(found, key=lambda like: like.how != "sure")
 
     def _by_company(
-        self, name: str, among: Sequence[Entity], company: set[str], beside: Beside | None, least: int
+        self, name: str, among: Sequence[Entity], company: set[str], beside: RelatedNames | None, least: int
     ) -> ResolvedName:
         """Decide by context: another name of one entity in the same text is enough, else `least` co-occurring
         names, and more than any other entity has."""
@@ -572,7 +574,7 @@ def entity_records(store: Store) -> EntityRecords:
 
 
 def suggestions(
-    names: Mapping[str, int], known: EntityRecords, beside: Beside, limit: int = 20
+    names: Mapping[str, int], known: EntityRecords, beside: RelatedNames, limit: int = 20
 ) -> list[Suggestion]:
     """Names that may be one entity, most likely first. `names` are the bank's names with their counts.
 

@@ -586,12 +586,12 @@ CO_OCCURRING, BRIDGES, HOPS = 128, 8, 20
 """Other names in the seeds that are scored, the most frequent; the best of them, which link further; the
 items that these link to."""
 
-LINK_LIFT = 0.8
+LINK_BOOST = 0.8
 """How far the score of a linked item with strength 1 is raised towards its seed's; a neighbour in a
 conversation lends as much (`rerank.BEFORE`). Of 40 invented questions that need two of 1,200 facts, the
 second fact is among the first ten hits for 27, without it for none."""
 
-LIFTED = 3
+BOOSTED = 3
 """Linked items whose score is raised."""
 
 EPSILON = 1e-6
@@ -638,7 +638,7 @@ def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filte
     return found
 
 
-def lift_linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranked]:
+def boost_linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranked]:
     """Raise the best linked items of the entity retriever (`found`) towards their seeds, since they may
     answer the rest of the query. No seed with a higher score is passed."""
     linked = {one.item.key: one for one in found if one.seeds}
@@ -646,17 +646,17 @@ def lift_linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranke
         return list(ranked)
     seeds = {one.item.key for one in found} - linked.keys()
     scores = {one.item.key: one.score for one in ranked if one.item.key in seeds}
-    lifted, left = [], LIFTED
+    boosted, left = [], BOOSTED
     for one in ranked:
         hop = linked.get(one.item.key)
         best = max((scores.get(key, 0.0) for key in hop.seeds), default=0.0) if hop else 0.0
         if hop and left and best > one.score:
             above = min(score for score in scores.values() if score > one.score)
-            score = min(one.score + LINK_LIFT * hop.strength * (best - one.score), above - EPSILON)
+            score = min(one.score + LINK_BOOST * hop.strength * (best - one.score), above - EPSILON)
             one = one.rescored(max(one.score, round(score, 6)), "linked")
             left -= 1
-        lifted.append(one)
-    return sorted(lifted, key=lambda one: -one.score)
+        boosted.append(one)
+    return sorted(boosted, key=lambda one: -one.score)
 
 
 def _items_naming(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[tuple[str, str, int]]:

@@ -26,7 +26,7 @@ from ua_memory.text.questions import word_stem
 # -- probabilities -----------------------------------------------------------------------------------------
 
 
-ANSWERED = 0.5
+ANSWER_THRESHOLD = 0.5
 """The probability from which on a query counts as answered."""
 BASELINE_RANK = 5
 """The hit that shows how well other texts of the bank match: an answer stands out from these."""
@@ -48,14 +48,14 @@ def _weights() -> Mapping[str, Mapping[str, float]]:
     return weights
 
 
-def likelihood(model: str, found: Mapping[str, float]) -> float:
+def logistic_probability(model: str, found: Mapping[str, float]) -> float:
     """The probability, 0 to 1, that a logistic model gives for these features by name."""
     weights = _weights()[model]
     return 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
 
 
 def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
-    """The features for `chance`, by name, each about 0 to 1, of at least one hit, best first."""
+    """The features for `answer_probability`, by name, each about 0 to 1, of at least one hit, best first."""
     first, late = hits[0], "every" in hits[0].parts
     fifth = score_alone(hits[:BASELINE_RANK][-1]) if len(hits) >= (BASELINE_RANK if late else 2) else 0.0
     words = [word for word in asked.words if word.stems and word.specific]
@@ -76,14 +76,14 @@ def score_alone(one: Ranked) -> float:
     return one.score - one.parts.get("support", 0.0) - one.parts.get("form", 0.0)
 
 
-def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
+def answer_probability(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     """The probability, 0 to 1, that one of the first three of these hits answers the query."""
     if not hits or not hits[0].score:
         return 0.0
     if asked.window and asked.window.only and asked.window.covers(hits[0].item):
-        return max(hits[0].score, ANSWERED)  # the query asks for nothing but these days
+        return max(hits[0].score, ANSWER_THRESHOLD)  # the query asks for nothing but these days
     found = features(asked, hits)
-    sure = likelihood("late" if "every" in found else "words", found)
+    sure = logistic_probability("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK_MATCH else sure
     first = hits[:CHECKED_HITS]
     checks = (_lacks_number, _about_other_number, _about_another_name, _lacks_object)
@@ -91,16 +91,18 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     return sure * OTHER_NUMBER if other else sure
 
 
-def calibrated(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
-    """The shown scores of these hits (best first), 0 to 1, not increasing: the first is its `chance`."""
+def calibrated_scores(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
+    """The shown scores of these hits (best first), 0 to 1, not increasing; the first is the
+    `answer_probability`."""
     # A newer value stands before the older one, which may match the query's words much better.
     old = next((n for n, one in enumerate(hits[:CHECKED_HITS]) if not one.parts.get("newer")), 0)
-    top = max(chance(asked, hits), chance(asked, [*hits[old : old + 1], *hits[:old], *hits[old + 1 :]]))
+    reordered = [*hits[old : old + 1], *hits[:old], *hits[old + 1 :]]
+    top = max(answer_probability(asked, hits), answer_probability(asked, reordered))
     if not top:
         return [0.0] * len(hits)
     scores = [top]
     for at, one in enumerate(hits[1:], 1):
-        own = chance(asked, [one, *hits[:at], *hits[at + 1 :]]) * _own_share(one)
+        own = answer_probability(asked, [one, *hits[:at], *hits[at + 1 :]]) * _own_share(one)
         scores.append(min(top, top * one.score / hits[0].score, own))
     return [round(score, 6) for score in accumulate(reversed(scores), max)][::-1]  # none below a later one
 

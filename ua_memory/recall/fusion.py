@@ -24,7 +24,7 @@ from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Part, Ranked
 from ua_memory.recall.calibration import NAME_MATCH, OTHER_NUMBER
 from ua_memory.recall.dedupe import capped
-from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
+from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_boost, rerank
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.questions import is_question
@@ -140,7 +140,7 @@ def rank_candidates(
             ranked = _rank_by_tokens(index, asked, embedded, arms, where)
     if ranked is None:
         ranked = _rank_by_fusion(index, asked, embedded, arms, strict)
-    return [one for one in recall_arms.lift_linked(ranked, arms["entity"]) if one.score > 0]
+    return [one for one in recall_arms.boost_linked(ranked, arms["entity"]) if one.score > 0]
 
 
 def find_without_model(index: Index, asked: ParsedQuery, depth: int, where: Filters) -> Arms:
@@ -218,20 +218,20 @@ def _rank_by_fusion(
     keys = {item.key for item in found}
     known = list({one.item.key: one for one in reversed(known)}.values())
     ranked = [one for one in fuse(known, total) if not strict or one.item.key in keys]
-    return _lift_timely(ranked, asked.window)
+    return _boost_dated(ranked, asked.window)
 
 
-def _lift_timely(ranked: list[Ranked], window: DateRange | None) -> list[Ranked]:
+def _boost_dated(ranked: list[Ranked], window: DateRange | None) -> list[Ranked]:
     """Add the bonus for being of the days that the query asks about, as `rerank` does."""
     if window is None:
         return ranked
-    lifted = [
-        one._replace(score=min(1.0, one.score + lift), parts={**one.parts, "when": lift})
-        if (one.score > 0 or window.only) and (lift := date_lift(window, one.item))
+    boosted = [
+        one._replace(score=min(1.0, one.score + boost), parts={**one.parts, "when": boost})
+        if (one.score > 0 or window.only) and (boost := date_boost(window, one.item))
         else one
         for one in ranked
     ]
-    return sorted(lifted, key=lambda one: -one.score)
+    return sorted(boosted, key=lambda one: -one.score)
 
 
 def _signals(

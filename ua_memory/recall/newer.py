@@ -30,7 +30,7 @@ from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import apart, entities, foreign_stop_words, numerals
 from ua_memory.text.questions import word_stem
 from ua_memory.text.sentences import sentences
-from ua_memory.text.wording import ANSWERED, CHANGED, CHANGED_FOLDED, Move
+from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, Move
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
@@ -276,7 +276,7 @@ class _ValueSentence:
     @cached_property
     def answers(self) -> frozenset[str]:
         """The words of the question that it answers, as in "Which port does staging use? – 6543"."""
-        at = ANSWERED.search(self.text)
+        at = ANSWER_DASH.search(self.text)
         return frozenset(words_of(CHANGED.sub(" ", self.text[: at.start()]))) if at else frozenset()
 
     @cached_property

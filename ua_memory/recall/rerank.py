@@ -104,9 +104,9 @@ HEADING_MATCH = 0.8
 BEFORE, QUESTION_BEFORE, AFTER, EARLIER, NEIGHBOUR = 0.8, 0.9, 0.8, 0.65, 0.5
 """The fractions of neighbours' matches: in a conversation the turn before, a question before (anywhere), the
 turn after, two before; elsewhere."""
-LIFT = 0.06
+BOOST = 0.06
 """The bonus for being about somebody the query names, and for being of the days it asks about."""
-ONLY_DAYS_LIFT = 0.5
+ONLY_DAYS_BOOST = 0.5
 """The bonus for the days if the query asks for nothing else."""
 NEIGHBOUR_STEPS = (-3, -2, -1, 1, 2, 3)
 """Offsets of the turns that are scored with a candidate: those it lends to, and those that lend to them."""
@@ -124,7 +124,7 @@ conversations, whose meaning depends on others: R@5 would be 80.0 instead of 82.
 UNMATCHED, MATCHED, LEAST_MATCH = 0.3, 0.65, 0.05
 """The best match of a word that does not occur, and of one that does; the minimum in a harmonic mean."""
 
-KIND_LIFT = 0.1
+KIND_BOOST = 0.1
 """The bonus for containing the kind of answer that is asked for: a time, an amount, a number."""
 _CLOCK = (
     r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|h|o'clock)\b"
@@ -266,7 +266,7 @@ def best_alone(
 
     items = sorted(items, key=by_place)
     scores = matches.weights @ _own(asked, items, matches, stems)
-    scores += _lifts(asked, items).sum(axis=1)
+    scores += _boosts(asked, items).sum(axis=1)
     return [items[n] for n in np.argsort(-np.round(scores, 6), kind="stable")[:most]]
 
 
@@ -282,22 +282,22 @@ def rerank(
     chosen = [n for n, item in enumerate(items) if item.key in wanted]
     items = [items[n] for n in chosen]
     features = _match_features(asked, matches, best[:, chosen])
-    lift = _lifts(asked, items)
+    boost = _boosts(asked, items)
     alone, together = (matches.weights @ table[:, chosen] for table in (own, best))
     kind = _kinds(asked, items)
     rows = matches.vectors(items)
     meaning = matches.meaning(items, rows)
-    asked_for = KIND_LIFT * np.maximum(kind, 0)
-    raw = together + lift.sum(axis=1) + asked_for + meaning
+    asked_for = KIND_BOOST * np.maximum(kind, 0)
+    raw = together + boost.sum(axis=1) + asked_for + meaning
     alike = feedback_penalties(matches.query, rows, raw)
     raw = raw + alike
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     scaled = _scaled(raw)
     scores = scaled.astype(float).round(6).tolist()
-    table = np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
+    table = np.stack([alone, together - alone, *boost.T, meaning, alike, *features, kind], axis=1)
     names: tuple[Part, ...] = get_args(MatchPart)
     parts = [dict(zip(names, row, strict=True)) for row in table.astype(float).round(4).tolist()]
-    # `chance` was fitted on English queries for a kind of answer only.
+    # `answer_probability` was fitted on English queries for a kind of answer only.
     if asked_for.any() and not any(english.search(asked.text) for english, _, _ in _KINDS):
         gains = (scaled - _scaled(raw - asked_for)).astype(float).round(6).tolist()
         parts = [{**own, "form": gain} if gain else own for own, gain in zip(parts, gains, strict=True)]
@@ -422,19 +422,19 @@ def _shifted(count: int, step: int) -> tuple[slice, slice]:
     return (head, tail) if step > 0 else (tail, head)
 
 
-def _lifts(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
+def _boosts(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     """(items, 2): the bonuses for the query's names and for its days."""
     import numpy as np
 
     if not asked.named.declared and asked.window is None:
         return np.zeros((len(items), 2), dtype=np.float32)
-    return np.array([_lift(asked, item) for item in items], dtype=np.float32).reshape(-1, 2)
+    return np.array([_boost(asked, item) for item in items], dtype=np.float32).reshape(-1, 2)
 
 
-def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
+def _boost(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     who = (item.speaker, *item.entities) if asked.named.declared else ()
     named = any(index_items.folded(name) in asked.named.declared for name in who)
-    return LIFT * named, date_lift(asked.window, item)
+    return BOOST * named, date_boost(asked.window, item)
 
 
 def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
@@ -448,8 +448,8 @@ def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     return np.where(has, 1.0, -1.0).astype(np.float32)
 
 
-def date_lift(window: DateRange | None, item: IndexItem) -> float:
+def date_boost(window: DateRange | None, item: IndexItem) -> float:
     """The bonus of an item for being of the days that the query asks about."""
     if window is None or not window.covers(item):
         return 0.0
-    return ONLY_DAYS_LIFT if window.only else LIFT
+    return ONLY_DAYS_BOOST if window.only else BOOST

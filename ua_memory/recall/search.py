@@ -38,7 +38,13 @@ from ua_memory.recall.arms import (
     parse_query,
     query_dates,
 )
-from ua_memory.recall.calibration import ANSWERED, BASELINE_RANK, SAME_TOPIC, calibrated, likelihood
+from ua_memory.recall.calibration import (
+    ANSWER_THRESHOLD,
+    BASELINE_RANK,
+    SAME_TOPIC,
+    calibrated_scores,
+    logistic_probability,
+)
 from ua_memory.recall.dedupe import KeptHit, fold, with_support
 from ua_memory.recall.fusion import (
     DEPTH,
@@ -164,9 +170,9 @@ UNKNOWN_WORDS = "the model knows too few of the query's words"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. `score` is calibrated (`calibration.chance`), `match` is the score by which hits are
-    ordered (`rerank` or `fuse`) and `parts` its parts. `arms` is {retriever that found it: (rank, raw
-    score)}. `folded` are the duplicates it stands for (`dedupe.fold`), `replaces` is an older item with
+    """A result. `score` is a probability (`calibration.answer_probability`), `match` the score that hits are
+    ordered by (`rerank` or `fuse`) and `parts` its parts. `arms` is {retriever that found it: (rank, raw
+    score)}. `folded` are its duplicates (`dedupe.fold`), `replaces` is an older item with
     another value."""
 
     item: IndexItem
@@ -363,7 +369,7 @@ class _Search:
         hits = self._lookup(DESCRIBED_HITS, [described.clause])[0].hits
         least = max(EVENT_SHARE * hits[0].match, KNOWN_DESCRIPTION) if hits else 0.0
         who = [hit for hit in hits if hit.match >= least and not questions.is_question(hit.item.text)]
-        found = self._find_about(text, described, who, ANSWERED)
+        found = self._find_about(text, described, who, ANSWER_THRESHOLD)
         return self._joined(direct, *found) if found else direct
 
     def _find_tasks(self, kind: str, about: str, direct: SearchResult) -> SearchResult:
@@ -378,9 +384,9 @@ class _Search:
         else:
             items = filter(None, map(self.present.confirm, self.index.words.listed(where)[1]))
             hits = [Hit(item, 0.0, 0.0, item.text) for item in itertools.islice(items, self.limit)]
-        hits = [replace(hit, score=max(hit.score, ANSWERED)) for hit in hits]
+        hits = [replace(hit, score=max(hit.score, ANSWER_THRESHOLD)) for hit in hits]
         hits = [hit for hit in hits if hit.score >= self.min_score]
-        answers = tuple(hit for hit in direct.hits if hit.score >= ANSWERED)
+        answers = tuple(hit for hit in direct.hits if hit.score >= ANSWER_THRESHOLD)
         return self._joined(replace(direct, hits=answers), *hits) if hits else direct
 
     def _join_questions(self, both: Sequence[str], direct: SearchResult) -> SearchResult:
@@ -406,7 +412,7 @@ class _Search:
             return direct
         about, who_has_it = found
         best = direct.hits[0] if direct.hits else about
-        if about.score >= max(ANSWERED, best.score if direct.answered else 0):
+        if about.score >= max(ANSWER_THRESHOLD, best.score if direct.answered else 0):
             return self._joined(direct, about, who_has_it)
         return self._joined(direct, best if direct.answered else replace(who_has_it, score=best.score), about)
 
@@ -431,7 +437,7 @@ class _Search:
         scores = itertools.accumulate((hit.score for hit in every.values()), min)
         scored = (replace(hit, score=score) for hit, score in zip(every.values(), scores, strict=True))
         hits = _mark_outside(scored, direct.days)
-        return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWERED)
+        return replace(direct, hits=hits[: self.limit], answered=hits[0].score >= ANSWER_THRESHOLD)
 
     def _lookup(self, limit: int, queries: Sequence[str], where: Filters | None = None) -> list[SearchResult]:
         """The answers of an intermediate search, as part of this one; by default with the same filters."""
@@ -500,7 +506,7 @@ class _Search:
         index, one, known, window = self.index, given.prepared, candidates.known, given.prepared.asked.window
         limit = self._limit(one, candidates)
         kept, missing = self._confirmed_hits(candidates.found, max(limit, BASELINE_RANK))
-        scores = calibrated(one.asked, [each.one for each in kept])
+        scores = calibrated_scores(one.asked, [each.one for each in kept])
         hits = tuple(
             _hit(index, one.asked, each, score, candidates.arms, candidates.replaced)
             for each, score in zip(kept[:limit], scores, strict=False)
@@ -510,7 +516,7 @@ class _Search:
         notes = [*given.notes, *one.notes, *candidates.notes]
         notes += [f"keyword search only: {UNKNOWN_WORDS}"] if unknown else []
         notes += [f"{missing} left out: their files were changed in the meantime"] if missing else []
-        mode, answered = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
+        mode, answered = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWER_THRESHOLD
         days = None if window is None or window.approximate else window
         hits = _mark_outside(hits, days)
         return SearchResult(hits, tuple(notes), mode, self.left, answered, days, index.words.count())
@@ -761,7 +767,7 @@ class _SearchTracer:
         """The score as `Hit.score`, also for an item that is no hit."""
         best = [each.one for each in kept[: max(self.limit, BASELINE_RANK)]]
         at = min(rank - 1 if rank else len(best), len(best))
-        return calibrated(self.one.asked, [*best[:at], own, *best[at + 1 :]])[at]
+        return calibrated_scores(self.one.asked, [*best[:at], own, *best[at + 1 :]])[at]
 
     def _cause(
         self, item: IndexItem, kept: Sequence[KeptHit], own: Ranked | None, rank: int | None, score: float
@@ -1048,10 +1054,10 @@ def for_prompt(found: SearchResult, prompt: str, project: str, config: Config, b
 
 
 def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
-    """Whether hits are added to a prompt at all."""
+    """Whether a hook adds these hits to a prompt: whether the first one scores enough for its kind."""
     if answer.mode == "words":  # scores by words alone are lower, and `usefulness` was fitted with vectors
-        return hits[0].score >= ANSWERED
-    if hits[0].score < ANSWERED and _NOUN_PHRASE.fullmatch(prompt):
+        return hits[0].score >= ANSWER_THRESHOLD
+    if hits[0].score < ANSWER_THRESHOLD and _NOUN_PHRASE.fullmatch(prompt):
         return False
     if questions.is_question(prompt) and not questions.is_request(prompt):
         return hits[0].score >= (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT)
@@ -1062,7 +1068,7 @@ def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
 def usefulness(hits: Sequence[Hit], prompt: str, items: int) -> float:
     """The probability, 0 to 1, that one of these hits (at least one) helps with a prompt that is not a
     question; `benchmarks/prompts.py` fits the weights."""
-    return likelihood("prompt", prompt_features(hits, prompt, items))
+    return logistic_probability("prompt", prompt_features(hits, prompt, items))
 
 
 def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str, float]:
@@ -1108,7 +1114,7 @@ def _near_best(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
     """The hits not far below the first, those that answer one of two questions, or all if the query asks for
     several things."""
     if questions.two_questions(query):
-        return tuple(hit for hit in hits if hit.score >= ANSWERED)
+        return tuple(hit for hit in hits if hit.score >= ANSWER_THRESHOLD)
     if not hits or _ASKS_SEVERAL.search(query):
         return tuple(hits)
     return tuple(hit for hit in hits if hit.match >= SAME_TOPIC * hits[0].match)

@@ -42,7 +42,7 @@ from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.sentences import CODE, goes_on, spans
 from ua_memory.text.sentences import sentences as plain_sentences
 from ua_memory.text.wording import (
-    ANSWERED,
+    ANSWER_DASH,
     ASSENTS,
     CHANGED,
     DENIALS,
@@ -1074,7 +1074,7 @@ def _are_numbered_apart(one: str, other: str) -> bool:
 
 def _answer_apart(one: str, other: str) -> bool:
     """Whether two statements answer different questions: staging and production may have the same port."""
-    asked = [terms(text[: at.start()]) for text in (one, other) if (at := ANSWERED.search(text))]
+    asked = [terms(text[: at.start()]) for text in (one, other) if (at := ANSWER_DASH.search(text))]
     return len(asked) == 2 and bool(asked[0] - asked[1] and asked[1] - asked[0])
 
 

@@ -1,4 +1,6 @@
-"""Reads the dates of a query: "last spring" asked on a known day is a date range."""
+"""Reads the dates of a query or a `when:`: "last spring" or "next Tuesday" becomes a range of days.
+
+`relative_dates` has the grammar rules, `resolve` chooses which Tuesday or spring is meant."""
 
 from __future__ import annotations
 

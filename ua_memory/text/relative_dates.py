@@ -1,4 +1,4 @@
-"""Grammar rules for calendar dates and dates relative to today: `3/5/2026`, `last May`, `3 days ago`."""
+"""Grammar rules for calendar dates and dates relative to today: `3/5/2026`, `next Tuesday`, `3 days ago`."""
 
 from __future__ import annotations
 
@@ -509,7 +509,7 @@ def _relative_day(text: DateText, i: int) -> Found | None:
 
 
 def _selected(text: DateText, i: int) -> Found | None:
-    """`last week`, `this past Friday`, `next May`, `the previous quarter`, `last 3 May`."""
+    """`last week`, `next Tuesday`, `this past Friday`, `next May`, `the previous quarter`, `last 3 May`."""
     rolling = text.low(i - 1) == "the" or text.low(i - 1) in ("these", "this")
     word, j = text.low(i), i + 1
     if word == "this" and text.low(j) in LAST | NEXT:

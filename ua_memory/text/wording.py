@@ -201,7 +201,7 @@ ASSENTS = (
 )
 DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
 """What a reply begins with that agrees to what was said before, or denies it."""
-ANSWERED = late("(?<=[?？]) – ")
+ANSWER_DASH = late("(?<=[?？]) – ")
 """Between a question and its answer, in a fact that has both: `Which port? – 6543`."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.recall.calibration import ANSWERED
+from ua_memory.recall.calibration import ANSWER_THRESHOLD
 from ua_memory.text.wording import counted, shorten
 from ua_memory.views.knowledge import CONFIDENCE, opinion_change_json, show_opinion_change
 from ua_memory.views.output import Screen, Styled, ago_day, count, day_title, dumps, fields, id_label
@@ -246,7 +246,9 @@ def _cause_text(found: SearchTrace) -> str:
     place = found.rank or (at.get(found.item.key) if found.item else 0)
     above = at.get(found.by.key) if found.by else 0
     stands = f"hit {above}" if above else "a hit that is not shown"
-    unsure = "" if found.answer.answered else f"; not an answer: the first hit scores less than {ANSWERED}"
+    unsure = (
+        "" if found.answer.answered else f"; not an answer: the first hit scores less than {ANSWER_THRESHOLD}"
+    )
     return {
         "shown": f"Found: hit {at.get(found.item.key) if found.item else 0}{unsure}.",
         "folded": f"Folded under {stands}, which says the same or was derived from it.",
