@@ -314,7 +314,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(subprocess, "Popen", full)
-    relay._start_daemon(["mcp"])
+    relay.start_daemon(["mcp"])
     assert "the daemon cannot be started: Resource temporarily unavailable" in capsys.readouterr().err
     monkeypatch.setattr(threading.Thread, "start", none)
     one = relay.Relay(relay.read_tool_data(), ["mcp"], "off")
@@ -806,6 +806,32 @@ def test_a_call_that_waits_for_a_model_holds_up_no_other(
     assert told[1]["result"]["content"] == [{"type": "text", "text": "codex"}]
 
 
+def test_requests_at_once_start_one_child_where_no_daemon_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[str] = []
+
+    def ask_daemon(*_given: Any) -> tuple[dict[str, Any] | None, str]:
+        return ({"text": "daemon"}, "") if children else (None, relay.NOT_RUNNING)
+
+    def ask_child(*_given: Any) -> dict[str, Any]:
+        time.sleep(0.2)
+        children.append("")
+        return {"text": "child"}
+
+    monkeypatch.setattr(relay, "_ask_daemon", ask_daemon)
+    monkeypatch.setattr(relay, "_ask_child", ask_child)
+    lock, found = threading.Lock(), list[str]()
+
+    def ask() -> None:
+        found.append(relay.ask_memory(["mcp"], {"tool": "recall"}, "auto", [], lock)["text"])
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(found) == ["child", *["daemon"] * 7]
+
+
 def test_the_relay_loads_nothing_heavy(place: Place) -> None:
     code = (
         "import sys\nfrom ua_memory.cli import fast\n"
@@ -825,7 +851,7 @@ def test_with_a_daemon_no_process_is_started_for_a_tool(place: Place) -> None:
     code = (
         "import sys\nfrom ua_memory.cli import fast\n"
         "fast._exit = lambda code: (print('subprocess' in sys.modules, file=sys.stderr), sys.exit(code))\n"
-        "from ua_memory.mcp import relay\nrelay._start_daemon = lambda words: None\nfast.main()"
+        "from ua_memory.mcp import relay\nrelay.start_daemon = lambda words: None\nfast.main()"
     )
     rows = [asks("tools/call", 1, name="archival_memory_insert", arguments={"content": "The map is blue"})]
     done = subprocess.run(

@@ -12,6 +12,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import dropwhile, takewhile
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from typer import Option
@@ -223,7 +224,14 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
     call.stdout.flush()
     note(call, f"process {os.getpid()}; Ctrl-C stops it")
     version = relay.read_tool_data()["legacy"]["initialize"]["serverInfo"]["version"]
-    server = tools.make_server(lambda asked: relay.ask_memory(words, dict(asked), mode, []), version, names)
+    if mode != "off":
+        relay.start_daemon(words)
+    one_child = Lock()
+
+    def answer(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        return relay.ask_memory(words, dict(asked), mode, [], one_child)
+
+    server = tools.make_server(answer, version, names)
     tools.serve_http(server, token, listening)
 
 

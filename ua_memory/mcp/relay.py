@@ -72,9 +72,9 @@ def serve_stdio(words: list[str], mode: str) -> bool:
         # Start the daemon only after the answer to `tools/list`, so that the client does not wait for it.
         if not started and not any(name in line for name in BEFORE_TOOLS):
             started = True
-            _start_daemon(words)
+            start_daemon(words)
     if not started:
-        _start_daemon(words)
+        start_daemon(words)
     relay.finish()
     return True
 
@@ -309,11 +309,15 @@ def _tool_result(found: dict[str, Any], answers: dict[str, Any]) -> dict[str, An
     return {"content": [{"type": "text", "text": found["text"]}], "isError": found["failed"], **more}
 
 
-def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
+def ask_memory(
+    words: list[str], request: dict[str, Any], mode: str, running: list[Any], one_child: Any = None
+) -> dict[str, Any]:
     """Answer a request, as `mcp.tools.answer_request` does: by the daemon, else by a child process, so that
     nothing heavy is imported here. `notes` are lines for the user.
 
-    `running` gets a function that stops the work; None in it means that the request was cancelled."""
+    `running` gets a function that stops the work; None in it means that the request was cancelled. With the
+    lock `one_child`, requests without a daemon wait for the one that starts it: each child loads the model.
+    """
     # The daemon lacks the client's environment, with its model, and must not wait for a model.
     mode = "off" if request.get("tool") in MAY_ASK_A_MODEL else mode
     data = json.dumps(request).encode()
@@ -323,6 +327,9 @@ def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: li
             return found
         if None in running:
             return {"text": "cancelled", "failed": True}
+        if why == NOT_RUNNING and one_child is not None:
+            with one_child:
+                return ask_memory(words, request, mode, running)
         # The child starts a daemon if none is running; one that refused would refuse again.
         mode = mode if why == NOT_RUNNING or mode == "require" else "off"
     return _ask_child([*words, "--call"], data, mode, running)
@@ -451,7 +458,7 @@ def _mcp_settings(path: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else {}
 
 
-def _start_daemon(words: list[str]) -> None:
+def start_daemon(words: list[str]) -> None:
     """Start a daemon with its model loaded before a tool is called, without waiting."""
     from ua_memory.daemon.spawn import start_warm_daemon
 
