@@ -259,3 +259,13 @@ def test_headings_give_their_items_what_they_say() -> None:
         Heading(("2026", "other")),
         Heading(("2026", "24:00 · no")),
     ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    ['json\n{\n\t"type": "excalidraw",\n\t"version": 2\n}', "compressed-json\nN4KAkARALgngDgUwgLgAQQQ"],
+)
+def test_the_data_of_an_excalidraw_drawing_are_no_text(data: str) -> None:
+    top = "---\nexcalidraw-plugin: parsed\n---\n# Text Elements\nice core ^a1\n\n"
+    document = parse(f"{top}%%\n# Drawing\n```{data}\n```\n%%\n".encode(), "drawings/core.excalidraw.md")
+    assert [getattr(record, "text", "") for record in document.records] == ["ice core ^a1\n\n%%"]

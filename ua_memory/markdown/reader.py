@@ -211,10 +211,14 @@ class Reader:
                 self._prose.append((block.start, block.end))
 
     def _is_query(self, block: Block) -> bool:
-        """Whether a code block is a query of an Obsidian plugin, which has no text of its own."""
+        """Whether a code block is a plugin's query or a drawing, which has no text of its own."""
         if block.shape is not BlockShape.CODE:
             return False
-        return self.lines[block.start].strip(BLANK).strip("`~").strip().lower() in QUERY_FENCES
+        language = self.lines[block.start].strip(BLANK).strip("`~").strip().lower()
+        drawn = language == "json" and '"excalidraw"' in "".join(
+            self.lines[block.start + 1 : block.start + 3]
+        )
+        return drawn or language in QUERY_FENCES
 
     def _heading(self, at: int) -> None:
         words = self.lines[at].strip(BLANK)
@@ -400,8 +404,10 @@ def _file_heading(header: Header) -> Heading:
     return Heading((title,) if title else (), origin="import", whole=True)
 
 
-QUERY_FENCES = frozenset(("dataview", "dataviewjs", "tasks", "query", "base", "kanban:settings", "tracker"))
-"""Languages of code fences that are queries of Obsidian and its plugins."""
+QUERY_FENCES = frozenset(
+    "dataview dataviewjs tasks query base kanban:settings tracker compressed-json".split()  # noqa: SIM905
+)
+"""Languages of code fences that are queries of Obsidian and its plugins, or Excalidraw's drawings."""
 
 _REQUIRED_KEYS: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.PAGE: ("id", "name", "source_query"),
