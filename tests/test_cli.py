@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from banks import git
+from banks import git, repository
 from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
@@ -149,6 +149,19 @@ def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:
         assert done.code == 3 and "hint: ua-memory init" in done.err and done.out == ""
     done = shell("--bank", "no where", "log")
     assert done.code == 3 and "not a memory bank (given by --bank)" in done.err and "init '" in done.err
+
+
+def test_a_bank_whose_files_git_cleaned_away_is_restored_by_what_is_said(tmp_path: Path) -> None:
+    project = repository(tmp_path / "project")
+    shell = Shell(tmp_path, project)
+    shell.ok("init", ".")
+    shell.ok("insert", "Alice drinks tea")
+    git(project, "clean", "-fdxq")
+    (project / "src").mkdir()
+    said = Shell(tmp_path, project / "src")("search", "tea")
+    assert said.code == 3 and f"ua-memory init {project} (restores them)" in said.err
+    shell.ok("init", str(project))
+    assert "Alice drinks tea" in shell.ok("search", "tea").out
 
 
 def test_a_folder_that_is_gone(shell: Shell) -> None:

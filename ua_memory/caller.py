@@ -357,6 +357,12 @@ def bank_root(call: Call) -> Path:
         return nearest
     default = paths.default_bank(call.home)
     if not default.is_dir() or not paths.is_bank(default):
+        if emptied := paths.emptied_bank(call.cwd):
+            raise NoBank(
+                "the files of this bank are gone, as after `git clean` or `git stash -u`; its history is not",
+                where=str(emptied),
+                hint=f"ua-memory init {shlex.quote(str(emptied))} (restores them)",
+            )
         raise NoBank(
             f"no memory bank here or above{_empty(call.cwd)}, and none at {default}",
             where=str(call.cwd),

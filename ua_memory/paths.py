@@ -14,6 +14,7 @@ import threading
 import time
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -140,13 +141,25 @@ def lies(root: Path) -> tuple[bool, str] | None:
     place = git_around(root)
     if place is None:
         return None
-    histories = (place.common / "ua-memory").glob(f"*-{place.worktree}/trail.git/config")
-    states = (one.parent.parent.name for one in histories if _worktree_of(one) == str(root))
+    states = (one.parent.parent.name for one in _histories(place) if _worktree_of(one) == str(root))
     of_it = {name.removesuffix(f"-{place.worktree}") for name in states} - {derived_id(root, place)}
     if len(of_it) == 1:
         return False, of_it.pop()
     own = place.top == root and not of_it and (place.git_dir / "ua-memory" / "lock").exists()
     return (True, "") if own else None
+
+
+def _histories(place: GitPlace) -> Iterator[Path]:
+    """The settings of the histories of banks inside a repository."""
+    return (place.common / "ua-memory").glob(f"*-{place.worktree}/trail.git/config")
+
+
+def emptied_bank(folder: Path) -> Path | None:
+    """The folder, at or above this one, of a bank whose files were deleted, but not its history."""
+    place = git_around(folder.resolve())
+    roots = {Path(_worktree_of(one)) for one in _histories(place)} if place else set[Path]()
+    above = (folder.resolve(), *folder.resolve().parents)
+    return next((each for each in above if each in roots and not is_bank(each)), None)
 
 
 def _worktree_of(config: Path) -> str:
