@@ -161,6 +161,9 @@ def test_an_announcement_is_left_out(text: str) -> None:
         ("nice. danke, bis morgen", ""), ("Thanks a lot for today, see you tomorrow!", ""),
         ("We still need the certificate, see you!", "We still need the certificate, see you!"),
         ("Bis morgen fehlt noch das Zertifikat von DHL.", "Bis morgen fehlt noch das Zertifikat von DHL."),
+        ("Next time import the zones", "Next time import the zones"), ("Next time ask me first.", ""),
+        ("The queue has:\n\n- a stream\n- a consumer\n\nNot done yet: the nodes", "Not done yet: the nodes"),
+        ("Left for next time:\n1. zones\n2. the module", "Left for next time: 1. zones 2. the module"),
         ("Merci, à demain !", ""), ("perfect. shorter next time tho, i like 3 bullets max", ""),
     ],
 )  # fmt: skip

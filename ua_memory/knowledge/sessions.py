@@ -313,14 +313,18 @@ _OFFER = late(
 )
 _UNFINISHED = late(
     r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|tomorrow"
-    r"|next time (?:we|i)|later today"
+    r"|next (?:time|session) (?:we|i)|for next time|later today"
     r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on"
-    r"|next))\b"
+    r"|next|from)|leave (?:it|that|this|the rest) for)\b"
     r"|\b(?:morgen|noch offen|muss noch|steht noch aus|warten? auf|demain|reste à|encore à|en attente"
     r"|mañana|falta(?:n)?"
-    r"|queda(?:n)? por|pendientes?)\b|明日|残っている|未対応|まだ",
+    r"|queda(?:n)? por|pendientes?)\b"
+    r"|^next (?:time|session),? (?!(?:please |always )?(?:you|ask|use|tell|remember|don['’]?t|never)\b)"
+    r"|明日|残っている|未対応|まだ",
     re.IGNORECASE,
 )
+_BLOCK_END = late(r"\n\s*(?:\n\s*|(?=\\?(?:[-*+•]|\d+[.)]) ))")
+"""The end of a paragraph or list item, whose last sentence often has no full stop."""
 LAST_TURNS = 10
 """Turns at the end of a session that `find_unfinished` searches."""
 
@@ -328,10 +332,13 @@ LAST_TURNS = 10
 def find_unfinished(turns: Sequence[SessionTurn]) -> str:
     """The last sentence that says what is left to do, in the last turns; '' if there is none."""
     for turn in reversed(turns[-LAST_TURNS:]):
-        for part in reversed(sentences(" ".join(turn.text.split()))):
+        blocks = [" ".join(block.split()) for block in _BLOCK_END.split(turn.text)]
+        parts = [part for block in blocks for part in sentences(block)]
+        for number, part in reversed([*enumerate(parts)]):
             left = _FAREWELL.sub(" ", part).strip()
             if len(left) >= 12 and _UNFINISHED.search(left) and not part.endswith(("?", "？")):
-                return _first_words(part, LONGEST_OUTCOME)
+                named = parts[number:] if part.endswith(":") else [part]
+                return _first_words(" ".join(named), LONGEST_OUTCOME)
     return ""
 
 
