@@ -61,6 +61,7 @@ def texts(found: list[Candidate]) -> list[str]:
         "parsers, printers and the lexer -> core",
         "We still need to handle the rounding of cents, but not today.",
         "We still need to write the docs for the webhook.",
+        "next time import the other four zones, then delete modules/legacy_vpc",
         "and the coverage gate is gone, ci only reports it now.",
         "squash merging is off since yesterday, auditors want the full history.",
         "the kafka cluster gets replaced by redpanda in december.",
@@ -91,6 +92,9 @@ def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
         "The session was lost because the cookie had no domain.",
         "The whole import epic is implemented and pushed to Hetzner.",
         "The key fix: the parser requires a final newline.",
+        "The ingest service listens on 9420 now; I replaced 9317 in 5 files, including the policy.",
+        "The AWS provider is pinned to `~> 6.2` (was 5.76).",
+        "Open for next time: the consumer on `ingest.dlq`; messages that failed 5 times stay in the stream.",
     ],
 )
 def test_what_an_assistant_found_out_or_brought_about_is_kept(said: str) -> None:

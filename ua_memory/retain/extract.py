@@ -412,6 +412,9 @@ class Score:
 NO_SCORE = Score(0.0, ())
 CONFIRMED = 3.0
 """Log-odds that an agent's sentence gains if the person confirms it."""
+NEW_STATE = 1.0
+"""Log-odds of an agent's sentence about how things are after a change, which ends what was said of them, or
+about what is left for later."""
 LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM, ENDS = 2.3, -3.0, -3.0, 2.0, 1.5
 """Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones;
 of one that asks for something to be done now; of one that only weighs whether to do something; of one right
@@ -442,7 +445,12 @@ def score(sentence: Sentence, context: Context) -> Score:
     bare = {"claims a change", "under 8 words"} <= found.keys() and not _SPECIFIC.search(sentence.text)
     if not context.person and (guess or bare):
         return NO_SCORE
-    more = CONFIRMED * context.confirmed
+    changed = (
+        not context.person
+        and context.closing
+        and (has_phrase("new state", sentence.text) or opens_as("leaves for later", sentence.text))
+    )
+    more = CONFIRMED * context.confirmed + NEW_STATE * changed
     if context.person:
         more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
         weighs = "undecided" in found and not re.search(r"\d", sentence.text)
@@ -457,6 +465,8 @@ def score(sentence: Sentence, context: Context) -> Score:
 def _told_score(sentence: Sentence) -> Score | None:
     """The score of a person's sentence if its words alone decide: also `NO_SCORE`, if it is no statement."""
     text = sentence.text
+    if opens_as("leaves for later", text) and is_statement(sentence, person=True):
+        return TOLD
     if standing_rule(text) and not text.endswith(":") and not opens_as("asks", text):
         return RULE_SCORE
     if _introduces(text):
