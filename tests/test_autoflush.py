@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scripted_model import DONE, Scripted, keep, offline
 
 from ua_memory import AutoFlush, Memory, config
-from ua_memory.errors import CannotWrite
+from ua_memory.errors import CannotWrite, Usage
 from ua_memory.retain import autoflush as handover
 from ua_memory.retain.autoflush import FlushTarget
 from ua_memory.retain.queue import TurnQueue as Queue
@@ -405,3 +405,17 @@ def test_a_type_checker_takes_a_memory_and_gives_back_a_program_s_own_messages()
     for method in (AutoFlush.step, AutoFlush.flush):
         hints = inspect.get_annotations(inspect.unwrap(method))
         assert hints["messages"] == hints["return"]
+
+
+def test_each_fact_of_a_conversation_has_its_tags(memory: Memory) -> None:
+    for customer in ("a", "b"):
+        autoflush = AutoFlush(memory, tags=["#customer:" + customer])
+        autoflush.flush([user("I prefer to be called in the morning, never by mail."), says("Noted.")])
+        (fact,) = memory.search(
+            "called in the morning", filters=memory.filters(tags=[f"customer:{customer}"])
+        ).hits
+        assert f"customer:{customer}" in fact.item.tags
+    memory.flush([user("We always pay our invoices by the 15th."), says("Noted.")], tags=["customer:c"])
+    assert memory.search("invoices", filters=memory.filters(tags=["customer:c"])).hits
+    with pytest.raises(Usage):
+        AutoFlush(memory, tags=[" "])

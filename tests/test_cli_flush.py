@@ -48,6 +48,14 @@ def test_below_the_threshold_it_says_the_numbers(shell: Shell) -> None:
     )
 
 
+def test_each_fact_gets_the_tags(shell: Shell) -> None:
+    shell.ok("flush", "talk.jsonl", "--tag", "shop", "--tag", "#b")
+    facts = shell.ok("list", "--tag", "shop", "--json").out
+    assert facts.count('"shop"') == facts.count('"b"') == 3
+    assert shell("flush", "talk.jsonl", "--dry-run", "--tag", "shop").code == 2
+    assert "--again takes no" in shell("flush", "--again", "--tag", "shop").err
+
+
 def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: object, turns: object, **more: object) -> None:
         raise KeyboardInterrupt

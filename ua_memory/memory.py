@@ -413,22 +413,23 @@ class Memory:
 
     def flush(
         self, transcript: Transcript | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
-        client: str | None = None, session: str | None = None, tell: Progress | None = None,
-        done: OnFlushed | None = None,
+        client: str | None = None, session: str | None = None, tags: Sequence[str] = (),
+        tell: Progress | None = None, done: OnFlushed | None = None,
     ) -> Flush:  # fmt: skip
         """Save what matters of a conversation, and of all that waits; one commit for each session.
 
         `transcript` is a list of messages (`role`, `content`, `timestamp`), or a stream of any client's: of
-        that nothing is saved below the threshold unless `force`d. Without one, what waits is flushed. Without
-        a `model` the speakers' own sentences are kept. `tell` hears how far it is, `done` of each session as
-        soon as it is committed.
+        that nothing is saved below the threshold unless `force`d; its facts get the `tags`. Without one, what
+        waits is flushed. Without a `model` the speakers' own sentences are kept. `tell` hears how far it is,
+        `done` of each session as soon as it is committed.
 
         Raises what the transcript (Malformed), the model (ModelUnavailable, KeyRejected, RequestRejected,
         ModelRefused, ModelMisbehaved, BudgetSpent) or the store raises: the turns wait then.
         """
         flushed = self.conversations.flush(
-            transcript, model=model, force=force, client=client, session=session, tell=tell, done=done
-        )
+            transcript, model=model, force=force, client=client, session=session, tags=tags, tell=tell,
+            done=done,
+        )  # fmt: skip
         if flushed.due is None or flushed.was_read:
             return flushed
         return replace(

@@ -292,6 +292,7 @@ def flush(
     ),
     session: str | None = app.Session,
     client: str | None = Option(None, metavar="NAME", help="The client (default: detected)."),
+    tag: list[str] | None = Option(None, "--tag", metavar="TAG", help="A tag for all its facts; repeatable."),
     again: bool = Option(
         False, "--again", help="Have a model read the saved sessions that no model has read yet."
     ),
@@ -312,8 +313,8 @@ def flush(
     replace the extracted sentences, and what they were stays as `was:`.
     """
     if again:
-        if transcript or detach or session or client:
-            raise Usage("--again takes no transcript, session or client", hint="ua-memory flush --again")
+        if transcript or detach or session or client or tag:
+            raise Usage("--again takes no transcript, session, client or tag", hint="ua-memory flush --again")
         with caller.opened(call) as memory:
             return _flush_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
     if since or yes:
@@ -324,6 +325,8 @@ def flush(
         spawn.ignore_hangup()
     with caller.opened(call) as memory, _open_transcript(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
+        if tag and (stream is None or dry_run):
+            raise Usage("--tag is for one transcript that is flushed", hint="ua-memory flush --tag TAG FILE")
         if stream is None and memory.config.enabled and not dry_run:  # what hooks left behind
             queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
         if dry_run:
@@ -331,10 +334,10 @@ def flush(
             found, cost = memory.conversations.preview(stream, **chosen)
             show_result(call, found, views.flush_preview_json, views.show_flush_preview, cost)
         elif detach:
-            found = memory.conversations.enqueue(stream, model=call.model(memory), **chosen)
+            found = memory.conversations.enqueue(stream, model=call.model(memory), tags=tag or (), **chosen)
             _flush_detached(call, memory, found)
         else:
-            _run_flush(call, memory, partial(memory.flush, stream, **chosen))
+            _run_flush(call, memory, partial(memory.flush, stream, tags=tag or (), **chosen))
             # The next session's start, too, finds its words at hand where no daemon has read what is new.
             if behind and not is_running(memory.store.bank.local):
                 memory.search_many(["what was kept"], by_words=True)

@@ -43,7 +43,9 @@ def capture_turns(
 
     Malformed if the transcript cannot be read as one; CannotWrite.
     """
-    named = {key: str(record.get(key) or "") for key in ("client", "session", "cwd", "parent", "group")}
+    named: dict[str, Any] = {
+        key: str(record.get(key) or "") for key in ("client", "session", "cwd", "parent", "group")
+    }
     session = Session(**named, started=datetime.fromtimestamp(record.get("started") or 0, UTC))
     with _open_transcript(record.get("transcript")) as stream:
         spot = record.get("spot") or ()

@@ -223,7 +223,7 @@ def require_origin(origin: str) -> None:
 
 
 def _check_fact(fact: Fact) -> Fact:
-    """The fact without lone surrogates and with unique tags, in any case. Usage, TooLarge."""
+    """The fact without lone surrogates and with unique tags. Usage, TooLarge."""
     if not fact.text.strip():
         raise Usage("no text given")
     names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
@@ -236,14 +236,20 @@ def _check_fact(fact: Fact) -> Fact:
     if fact.when is not None and not fields.is_time(fact.when):
         hint = "use 2026-11-21, 2026-11-21T14:32, 2026-11, or words: tomorrow, last week, 3 May, ieri"
         raise Usage(f"{fact.when!r} is not a valid date", hint=hint)
+    tags = unique_tags(fact.tags)
+    if any(not name.strip() for name in fact.entities):
+        raise Usage("an entity needs a name")
+    return replace(fact, text=readable(fact.text), tags=tags)
+
+
+def unique_tags(given: Iterable[str]) -> tuple[str, ...]:
+    """Tags without `#` and lone surrogates, each once in any case. Usage."""
     tags: dict[str, str] = {}
-    for tag in (readable(tag.removeprefix("#")) for tag in fact.tags):
+    for tag in (readable(tag.removeprefix("#")) for tag in given):
         tags.setdefault(tag.casefold(), tag)
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
             raise Usage(f"{tag!r} is not a valid tag")
-    if any(not name.strip() for name in fact.entities):
-        raise Usage("an entity needs a name")
-    return replace(fact, text=readable(fact.text), tags=tuple(tags.values()))
+    return tuple(tags.values())
 
 
 def _redact_fact(fact: Fact, draft: Draft) -> Fact:

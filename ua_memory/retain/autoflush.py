@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ua_memory.errors import UaMemoryError, at_least, checked
 from ua_memory.knowledge import tombstones
+from ua_memory.knowledge.facts import unique_tags
 from ua_memory.llm.model import Message, blocks
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
@@ -181,7 +182,8 @@ class AutoFlush:
     """Flushes one conversation of a program when its context is full. `memory` is a `Memory`.
 
     `threshold` and `window` are tokens (else the bank's settings), `keep` how many tokens of the last
-    messages stay after a reset. Unless `enabled`, by the bank's settings too, nothing is flushed or reset.
+    messages stay after a reset; each fact gets the `tags`. Unless `enabled`, by the bank's settings too,
+    nothing is flushed or reset.
     After each flush `flushed` has what was saved, or `error` the reason why not: the turns are then queued in
     the bank, and the context is reset all the same.
     """
@@ -189,7 +191,7 @@ class AutoFlush:
     def __init__(
         self, memory: FlushTarget, model: Endpoint | Model | None = None, *, threshold: int | None = None,
         window: int | None = None, keep: int = 20_000, client: str = "python", session: str = "",
-        enabled: bool = True,
+        tags: Sequence[str] = (), enabled: bool = True,
     ) -> None:  # fmt: skip
         at_least(1, threshold=threshold, window=window)
         config = memory.store.config
@@ -197,7 +199,7 @@ class AutoFlush:
         self.threshold = min(threshold or config.truncation_threshold, window or config.context_window)
         self.enabled = enabled and config.enabled
         self.keep = min(keep, self.threshold // 2)
-        self.session = Session(client, session or uuid.uuid4().hex)
+        self.session = Session(client, session or uuid.uuid4().hex, tags=unique_tags(tags))
         self.flushed: FlushedSession | None = None
         self.error: UaMemoryError | None = None
         self._read_count = 0

@@ -57,17 +57,18 @@ class Conversations:
 
     def flush(
         self, transcript: Transcript | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
-        client: str | None = None, session: str | None = None, tell: Progress | None = None,
-        done: OnFlushed | None = None,
+        client: str | None = None, session: str | None = None, tags: Sequence[str] = (),
+        tell: Progress | None = None, done: OnFlushed | None = None,
     ) -> Flush:  # fmt: skip
         """Save the facts of a conversation and of the queue; one commit for each session.
 
         `transcript` is a `Transcript`; below the threshold nothing happens unless `force`d.
-        Without one the queue is flushed. Without a `model` the speakers' own sentences are saved. `tell(done,
-        total)` reports progress in turns, `done` is called with each session once it is committed.
+        Without one the queue is flushed. Without a `model` the speakers' own sentences are saved. Its facts
+        get the `tags`. `tell(done, total)` reports progress in turns, `done` is called with each session once
+        it is committed.
 
-        Raises Malformed for the transcript, and what the model and the store raise; the turns then stay
-        queued.
+        Raises Malformed for the transcript, Usage for what is no tag, and what the model and the store raise;
+        the turns then stay queued.
         """
         if not self._store.config.enabled:
             return Flush(notes=(DISABLED_NOTE,))
@@ -75,7 +76,9 @@ class Conversations:
             flusher = self.flusher(opened, tell)
             result = Flush()
             if transcript is not None:
-                result, _ = flusher.queue_transcript(transcript, client=client, session=session, force=force)
+                result, _ = flusher.queue_transcript(
+                    transcript, client=client, session=session, force=force, tags=tags
+                )
                 if not result.was_read:
                     count = sum(len(each.turns) for each in flusher.queue.all())
                     wait = f"{count} turn{' waits' if count == 1 else 's wait'} for a flush: {RETRY_COMMAND}"
@@ -85,14 +88,15 @@ class Conversations:
 
     def enqueue(
         self, transcript: Transcript | None, *, force: bool = False, client: str | None = None,
-        session: str | None = None, model: ModelOrEndpoint = None,
+        session: str | None = None, tags: Sequence[str] = (), model: ModelOrEndpoint = None,
     ) -> Flush:  # fmt: skip
         """Queue a transcript's new turns durably if a flush is due; flush nothing. `model` is the one that
         will read them."""
         if transcript is None or not self._store.config.enabled:
             return Flush(notes=() if self._store.config.enabled else (DISABLED_NOTE,))
         flusher = self.flusher(for_model=bool(model))
-        return flusher.queue_transcript(transcript, client=client, session=session, force=force)[0]
+        given: dict[str, Any] = {"client": client, "session": session, "force": force, "tags": tags}
+        return flusher.queue_transcript(transcript, **given)[0]
 
     def capture(
         self, session: Session, transcript: IO[bytes] | None, *, said: str = "", asked: str = "",

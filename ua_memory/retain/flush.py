@@ -406,7 +406,7 @@ def _as_fact(candidate: Candidate, session: Session, session_file: SessionFile |
     """A candidate as a fact. Where its text equals its quote, no quote is written but the speaker and the
     turn, as a link if the session's words are kept. In a group chat the origin is `web`: anybody may have
     said it."""
-    entities, tags = candidate.entities, candidate.tags
+    entities, tags = candidate.entities, tuple(dict.fromkeys((*candidate.tags, *session.tags)))
     fact = Fact(candidate.text, kind=candidate.kind, when=candidate.when, entities=entities, tags=tags)
     if candidate.was and candidate.at:
         fact = replace(fact, was=(Was(candidate.was, candidate.at.date().isoformat()),))
@@ -479,9 +479,10 @@ class Flusher:
 
     def queue_transcript(
         self, stream: Transcript, *, client: str | None = None, session: str | None = None,
-        force: bool = False, queue: bool = True,
+        force: bool = False, queue: bool = True, tags: Sequence[str] = (),
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Read a transcript; if a flush is due, queue its new turns, unless `queue` is false."""
+        tags = knowledge_facts.unique_tags(tags)
         result, found = read_transcript(
             self.store, stream, client=client, session=session, force=force, modelled=self.for_model
         )
@@ -490,7 +491,7 @@ class Flusher:
         queued = self.queue.queued_ids(whose)
         turns = tuple(self.without_copied_turns(whose, [*ledger.without_queued(found, queued)]))
         if queue and turns:
-            self.queue_turns(whose, turns, due.size, recalled=result.recalled)
+            self.queue_turns(replace(whose, tags=tags), turns, due.size, recalled=result.recalled)
         return replace(result, turns=len(turns), redacted=dict(self.redacted)), turns
 
     def without_copied_turns(self, session: Session, turns: Sequence[Turn]) -> Sequence[Turn]:

@@ -51,7 +51,7 @@ class Session:
 
     `parent` is the session (or, in pi, the file) that this one was resumed, branched or forked from. `group`
     names the group chat, '' if only the owner speaks with the agent. `title` is the client's own; it may
-    change, and does not identify the session.
+    change, and does not identify the session. `tags` are a program's own, for each fact that is kept of it.
     """
 
     client: str
@@ -62,6 +62,7 @@ class Session:
     agent: str = ""
     group: str = ""
     title: str = field(default="", compare=False)
+    tags: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
