@@ -342,7 +342,7 @@ def flushed(shell: Shell, seconds: float = 30) -> str:
     log = shell.cwd / ".git/ua-memory/local/flush.log"
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        if log.exists() and "commit" in log.read_text() and "queue is empty" not in shell.ok("status").out:
+        if log.exists() and "commit" in log.read_text() and "queue is empty" in shell.ok("status").out:
             return log.read_text()
         time.sleep(0.1)
     raise AssertionError(log.read_text() if log.exists() else "no log")
