@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -235,7 +237,7 @@ def test_the_sdks_own_tool_runner_uses_it_and_shows_its_errors(desk: Desk) -> No
     ):
         asked: Any = {"role": "user", "content": "Remember what I drink"}
         runner = client.beta.messages.tool_runner(
-            model="claude-test", max_tokens=500, messages=[asked], tools=[desk.tool], thread=False  # type: ignore[list-item]
+            model="claude-test", max_tokens=500, messages=[asked], tools=[desk.tool], thread=False
         )  # fmt: skip
         runner.until_done()
     assert fake.bodies[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
@@ -246,6 +248,25 @@ def test_the_sdks_own_tool_runner_uses_it_and_shows_its_errors(desk: Desk) -> No
     assert "Noor takes cortados." in said[2]
 
 
+PROGRAM = """
+import anthropic
+from ua_memory import AsyncMemoryTool, Memory, MemoryTool
+memory = Memory.open("bank")
+one, other = anthropic.Anthropic(), anthropic.AsyncAnthropic()
+one.beta.messages.tool_runner(model="m", max_tokens=9, tools=[MemoryTool(memory)], messages=[])
+one.messages.create(model="m", max_tokens=9, tools=[MemoryTool(memory).to_dict()], messages=[])
+other.beta.messages.tool_runner(model="m", max_tokens=9, tools=[AsyncMemoryTool(memory)], messages=[])
+"""
+
+
+def test_type_checkers_take_it_for_a_tool_of_the_sdk(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    cache = Path(__file__).parent.parent / ".mypy_cache"  # reading the SDK takes a minute
+    argv = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), "program.py"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_asynchronous_tool_runner_has_a_tool_of_its_own(desk: Desk) -> None:
     import anthropic
 
@@ -253,7 +274,7 @@ def test_the_asynchronous_tool_runner_has_a_tool_of_its_own(desk: Desk) -> None:
         async with anthropic.AsyncAnthropic(api_key="sk-test", base_url=url) as client:
             runner = client.beta.messages.tool_runner(
                 model="claude-test", max_tokens=500, messages=[{"role": "user", "content": "Remember"}],
-                tools=[AsyncMemoryTool(desk.memory)], thread=False,  # type: ignore[list-item]
+                tools=[AsyncMemoryTool(desk.memory)], thread=False,
             )  # fmt: skip
             await runner.until_done()
 

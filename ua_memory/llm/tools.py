@@ -7,11 +7,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ua_memory.errors import ModelMisbehaved
 from ua_memory.llm.model import Message, Model, Reply, TokenUsage, ToolCall, user
 from ua_memory.text.patterns import data_text
+
+if TYPE_CHECKING:  # to a type checker our memory tool is a subclass of the SDK's, which is not loaded for it
+    from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
+    from anthropic.types.beta import BetaMemoryTool20250818Param
+
+    SdkTool: TypeAlias = BetaBuiltinFunctionTool
+    SdkAsyncTool: TypeAlias = BetaAsyncBuiltinFunctionTool
+    MemoryToolParam: TypeAlias = BetaMemoryTool20250818Param
+else:
+    SdkTool = SdkAsyncTool = object
+    MemoryToolParam = Mapping
 
 # -- JSON schemas ------------------------------------------------------------------------------------------
 # The schemas of our tools (`data/schemas.json`), and the home of jsonschema: whether a tool's input, or a

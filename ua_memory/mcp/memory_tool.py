@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Malformed, UaMemoryError, Usage
 from ua_memory.git.repository import MACHINE
 from ua_memory.knowledge import core, trust
 from ua_memory.knowledge.statements import name_of
+from ua_memory.llm.tools import MemoryToolParam, SdkAsyncTool, SdkTool
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.document import Document
@@ -479,10 +480,10 @@ class _Tool:
         self.memory, self.session, self._cache_control = memory, session, cache_control
         register_with_sdk(type(self), is_async=isinstance(self, AsyncMemoryTool))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> MemoryToolParam:
         """What stands in `tools` of a request."""
         more = {"cache_control": dict(self._cache_control)} if self._cache_control else {}
-        return {"type": TYPE, "name": NAME, **more}
+        return cast(MemoryToolParam, {"type": TYPE, "name": NAME, **more})
 
     def answer(self, tool_use: Any) -> dict[str, Any]:
         """The `tool_result` block for a `tool_use` block of the model's, errors included."""
@@ -650,7 +651,7 @@ class _Tool:
         return below or [file]
 
 
-class MemoryTool(_Tool):
+class MemoryTool(_Tool, SdkTool):
     """The tool over one bank. `session` names the conversation in every commit; `cache_control` goes into the
     tool's declaration. The SDK's tool runner takes it if the SDK was imported before the tool was made."""
 
@@ -660,7 +661,7 @@ class MemoryTool(_Tool):
         return self._run_command(input)
 
 
-class AsyncMemoryTool(_Tool):
+class AsyncMemoryTool(_Tool, SdkAsyncTool):
     """The same for the SDK's asynchronous tool runner: commands, which wait for the disk, run in a thread."""
 
     async def call(self, input: object) -> str:
