@@ -117,6 +117,18 @@ def test_a_file_there_is_named_without_its_ending_and_a_block_in_it_by_its_id(sh
     assert shell("forget", "Projects/Plan.md#^alice1").code == 4
 
 
+def test_a_note_there_is_named_as_in_a_link(shell: Shell) -> None:
+    write(shell.home / "notes" / "people" / "Åsa Holm.md", "# Åsa\n\nThrows pots.\n")
+    write(shell.home / "notes" / "kilns.md", "- gas\n")
+    for name in ("Åsa Holm", "[[people/Åsa Holm]]", "åsa holm.md"):
+        assert "Throws pots." in shell.ok("get", name).out
+    assert shell.ok("get", "kilns:1").out == "- gas\n"
+    write(shell.home / "notes" / "old" / "kilns.md", "- wood\n")
+    twice = shell("get", "kilns")
+    assert twice.code == 2 and "2 files have this name" in twice.err and "old/kilns.md" in twice.err
+    assert "not a file of the bank" in shell("get", "Nobody").err
+
+
 def test_forget_names_what_is_left_there(shell: Shell) -> None:
     block = shell.ok("insert", "The shed's alarm code is kiwi", "--json").json["id"]
     write(shell.home / "notes" / "shed.md", "# Shed\n\nthe shed's alarm code is kiwi\n")

@@ -262,19 +262,33 @@ class Memory:
         try:
             found = statements.resolve_target(self.store, target, lambda block: self.facts.files_of(block))
         except NotFound:
-            if not (named.id and (path := self._outside(named.file))):
+            if not (path := self._outside(named.file)):
                 raise
             data = self.index.files.accepted_bytes(path)
-            return statements.excerpt(data, path, statements.block_span(data, path, named.id))
+            span = statements.block_span(data, path, named.id) if named.id else named.span
+            return statements.excerpt(data, path, span)
         path = self._outside(found.path) or found.path
         files = self.index.files if path.startswith("/") else self.store
         return statements.excerpt(files.accepted_bytes(path), path, found.span, found.id)
 
     def _outside(self, name: str) -> str:
-        """The absolute path of a file by `extraPaths` that is named with or without `.md`, '' if none is."""
+        """The absolute path of a file by `extraPaths` that is named by its path or as in a link, with or
+        without `.md` and any folders; '' if none is. Usage for several."""
+        if not name or is_memory_file(name):
+            return ""
         paths = [str(self.store.bank.root / each) for each in (name, f"{name}.md")]
-        there = (path for path in paths if os.path.isfile(path))  # noqa: PTH113 (no error for a long name)
-        return "" if not name or is_memory_file(name) else next(there, "")
+        for path in paths:
+            if os.path.isfile(path):  # noqa: PTH113 (no error for a long name)
+                return path
+        if not self.config.extra_paths:
+            return ""
+        end = f"/{name.removesuffix('.md')}.md".casefold()
+        found = [path for path in self.index.files.paths() if path.casefold().endswith(end)]
+        if len(found) > 1:
+            shown = [path.removeprefix(f"{self.store.bank.root}/") for path in found]
+            hint = f"specify one: {statements.list_candidates(shown)}"
+            raise Usage(f"{len(found)} files have this name", where=name, hint=hint)
+        return next(iter(found), "")
 
     def locate(self, target: str = "") -> tuple[Path, int]:
         """The file of a target, in any form that `get` takes, and its first line, 0 where all of the file is

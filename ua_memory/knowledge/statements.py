@@ -343,7 +343,7 @@ def _day_log(store: Store, day: str) -> str:
     if path in found or len(found) == 1:
         return path if path in found else found[0]
     if found:
-        hint = f"specify one: {_list_candidates(found)}"
+        hint = f"specify one: {list_candidates(found)}"
         raise Usage(f"{len(found)} files are of this day", where=day, hint=hint)
     raise NotFound("this day has no log", where=day, hint=f"ua-memory list --since {day} --until {day}")
 
@@ -390,11 +390,11 @@ def _resolve_id(store: Store, file: str, block: str, known: Known | None) -> Tar
         names = [f"{at.path}#^{block}" if len(files) == len(found) else f"{at.path}:{at.line}"
                  for at in (each.place for each in found)]  # fmt: skip
         what = f"{len(found)} statements have this id"
-        raise Usage(what, where=where, hint=f"specify one: {_list_candidates(names)}")
+        raise Usage(what, where=where, hint=f"specify one: {list_candidates(names)}")
     return Target(first.place.path, f"{first.place.line}-{first.place.end}", first, first.id)
 
 
-def _list_candidates(names: Sequence[str]) -> str:
+def list_candidates(names: Sequence[str]) -> str:
     more = f", and {len(names) - _MOST_CANDIDATES} more" if len(names) > _MOST_CANDIDATES else ""
     return ", ".join(names[:_MOST_CANDIDATES]) + more
 
@@ -450,7 +450,7 @@ def _resolve_file(store: Store, name: str) -> str | None:
     found = [path for path in there if _matches_path(path, name.removesuffix(".md"))]
     found = found or [path for path in there if _has_front_id(store, path, name)]
     if len(found) > 1:
-        hint = f"specify one: {_list_candidates(found)}"
+        hint = f"specify one: {list_candidates(found)}"
         raise Usage(f"{len(found)} files have this name", where=name, hint=hint)
     return found[0] if found else None
 
