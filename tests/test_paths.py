@@ -84,6 +84,25 @@ def test_the_nearest_bank_above_is_found(tmp_path: Path) -> None:
     assert discover(home / "bank", home) == home / "bank"
 
 
+def test_a_linked_worktree_has_the_bank_of_the_main_one(tmp_path: Path) -> None:
+    top, other = tmp_path / "repo", tmp_path / "other"
+    repository(top, {"app/a.py": "", "b.py": ""})
+    git(top, "worktree", "add", "-q", str(other))
+    assert discover(other / "app", tmp_path) is None
+    (top / "MEMORY.md").touch()
+    assert discover(other / "app", tmp_path) == discover(other, tmp_path) == top
+    (top / "app" / "MEMORY.md").touch()
+    assert discover(other / "app", tmp_path) == top / "app" and discover(other, tmp_path) == top
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / ".git").write_bytes((other / ".git").read_bytes())
+    assert discover(copy, tmp_path) is None, "the repository does not know this folder"
+    (tmp_path / "MEMORY.md").touch()
+    assert discover(other, tmp_path) == top, "nearer than what both lie in"
+    (other / "MEMORY.md").touch()
+    assert discover(other / "app", tmp_path) == other, "its own"
+
+
 def test_home_may_be_a_symbolic_link(tmp_path: Path) -> None:
     (tmp_path / "data" / "home" / "work").mkdir(parents=True)
     (tmp_path / "home").symlink_to("data/home")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from _blake2 import blake2b as blake2b
@@ -235,7 +236,8 @@ def is_blank(file: str) -> bool:
 
 
 def bank_above(start: str, home: str) -> str | None:
-    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system.
+    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system. A
+    linked worktree, in which a bank's untracked files are not, has that of the main one.
 
     None also where `start` is no folder. What is found has no symbolic links in it.
     """
@@ -247,6 +249,11 @@ def bank_above(start: str, home: str) -> str | None:
                 return None
             if is_bank_at(folder):
                 return folder
+            if main := _main_worktree(folder):
+                within = above(join(main, start[len(folder) + 1 :]).rstrip("/"))
+                for there in itertools.takewhile(lambda each: each != parent(main), within):
+                    if is_bank_at(there):
+                        return there
             if folder == home:
                 return None
     except OSError:
@@ -293,6 +300,18 @@ def project_of(folder: str) -> str:
 def worktree(git_dir: str, common: str) -> str:
     """What a worktree is called."""
     return "main" if git_dir == common else git_dir.rpartition("/")[2]
+
+
+def _main_worktree(top: str) -> str:
+    """The top level of the main worktree if this is that of a linked one, else ''. Each must name the other:
+    an unpacked archive may have a `.git` file that leads into any repository."""
+    dot = join(top, ".git")
+    git_dir = _led_to(dot, "gitdir:") if os.path.isfile(dot) else None  # noqa: PTH113
+    common = git_dir and _led_to(join(git_dir, "commondir"))
+    if not git_dir or not common or not common.endswith("/.git"):
+        return ""
+    back = _led_to(join(git_dir, "gitdir"))
+    return parent(common) if back and os.path.realpath(back) == dot else ""
 
 
 def _led_to(file: str, key: str = "") -> str | None:
