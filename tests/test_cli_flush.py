@@ -67,7 +67,7 @@ def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.Monke
 
 def test_why_nothing_happens_is_told(shell: Shell) -> None:
     for empty in ("", "[]"):
-        assert shell.ok("flush", "-", "--force", stdin=empty).out == "It contains no turns.\n"
+        assert shell.ok("flush", "-", "--force", stdin=empty).out == "The transcript contains no turns.\n"
     assert "nothing to do yet" in shell.ok("flush", "short.jsonl", "--dry-run").out
     assert (
         "is beyond the context window"

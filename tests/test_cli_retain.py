@@ -40,7 +40,7 @@ def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch:
     with FakeModel(KEEPS) as fake:
         done = shell.ok("retain", "--wait", SAID, ANTHROPIC_BASE_URL=fake.url)
         assert "+ Alice moved the API to Fly.io.  (2026-11-" in done.out
-        assert "not saved as proposed" in done.out and not started
+        assert "but not saved" in done.out and not started
         told = shell.ok("ingest", "--json", str(written(shell)), ANTHROPIC_BASE_URL=fake.url).json
         agrees("retain offered", told)
         assert started == ["queue", "retry", told["offered"][0]["key"]] and len(fake.bodies) == 1

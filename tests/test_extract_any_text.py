@@ -44,7 +44,7 @@ TALK = st.lists(SAID | SAID | MESSY, min_size=1, max_size=4).map(" ".join)
 def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> None:
     said = talk(*lines)
     found = extract(said)
-    event("nothing kept" if not found else "something kept")
+    event("nothing saved" if not found else "something kept")
     for candidate in found:
         turn = next(turn for turn in said if turn.id == candidate.turn)
         assert candidate.quote in " ".join(turn.text.split())

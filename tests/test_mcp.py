@@ -331,7 +331,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("archival_memory_search", {"query": " "}, "query is empty"),
         ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
-        ("list_facts", {"person": "Nobody Here"}, "no name: call archival_memory_search 'Nobody Here'."),
+        ("list_facts", {"person": "Nobody Here"}, "not a name: call archival_memory_search 'Nobody Here'."),
         ("reflect", {"query": ""}, "query is empty. Hint: pass query (a string)."),
         ("retire", {"id": "MEMORY.md"}, "name ^id or PATH:LINE, as archival_memory_search prints them"),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
@@ -352,7 +352,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("delete_page", {"id": "nope"}, "Hint: call list_pages."),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
-        ("ingest_file", {"file_path": "x.md"}, "may read no folder"),
+        ("ingest_file", {"file_path": "x.md"}, "may not read any folder"),
         ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of strings"),
         ("archival_memory_insert", {"content": "  "}, "Hint"),
         ("core_memory_replace", {"section": "A", "value": "## B\nx"}, "use ###"),
@@ -438,7 +438,7 @@ def test_what_models_write_in_another_form_is_understood(memory: Memory) -> None
     for form in (f"^{block}", f" ^{block} ", f"`{block}`", f"#^{block}", f"[^{block}]"):
         assert f"^{block} was already retired: 20" in said(memory, "retire", id=form, why="other")
     assert "green" in said(memory, "list_facts", retired="true", tags=["gates"])
-    assert "no such facts" in said(memory, "list_facts", retired=False, tags="gates", limit="5")
+    assert "No facts match" in said(memory, "list_facts", retired=False, tags="gates", limit="5")
 
 
 def test_facts_are_listed_corrected_and_retired(memory: Memory) -> None:
@@ -463,7 +463,7 @@ def test_facts_are_listed_corrected_and_retired(memory: Memory) -> None:
     refused, failed = mcp_server.call_tool(
         memory, "correct_fact", {"id": "daves8ails", "content": "Dave rows."}, mcp_server.Caller()
     )
-    assert failed and "a person wrote this line" in refused and "retire ^daves8ails by that" in refused
+    assert failed and "a person wrote this line" in refused and "retire ^daves8ails with `by`" in refused
     assert file.read_text().count("sails") == 2
 
 

@@ -52,7 +52,7 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
     assert (
         found.recall("squeaking gates", 6)
         .splitlines()[2]
-        .endswith(", no longer so: 2026-11-20, oiled; an agent's words]")
+        .endswith(", retired: 2026-11-20, oiled; an agent's words]")
     )
     assert len(found.recall("heroku", 1).splitlines()) == 4
     assert found.recall('"by hand"', 6).count("\n- ") == 1

@@ -671,7 +671,7 @@ def test_what_was_said_is_linked(fresh: Browser) -> None:
     hits = fresh.page(f"/search?q={quote(fact.text)}&kind=session&by=words").links()
     assert "#" not in hits and any(each.startswith("/sessions/") for each in hits)
     page = fresh.page(f"/search?q={quote(fact.text)}&by=words")
-    assert "stands also for" in page.text
+    assert "folded under it" in page.text
     assert {fresh.get(each.split("#")[0]).status_code for each in page.links()} == {200}
 
 
@@ -1015,7 +1015,7 @@ def test_a_page_and_a_name_are_written(fresh: Browser) -> None:
     shown = re.findall(r'name="hash" value="(\w+)"', fresh.get("/pages/hosts").text)[0]
     recipe = {"do": "update", "id": "hosts", "name": "Hosts", "query": "Which hosts", "hash": shown}
     assert fresh.post("page", **recipe).headers["location"] == "/pages/hosts"
-    assert fresh.post("page", **recipe).status_code == 409, "the recipe is another one now"
+    assert fresh.post("page", **recipe).status_code == 409, "the name or question has changed"
     assert "Which hosts" in fresh.get("/pages/hosts").text
     assert fresh.post("page", do="delete", id="hosts", typed="host").status_code == 409
     assert fresh.post("page", do="delete", id="hosts", typed="hosts").headers["location"] == "/pages"
@@ -1311,7 +1311,7 @@ def test_a_search_is_typed_and_its_hit_chosen(filled: Path) -> None:
     types("\x1b[B", "▶")
     types("\x1b[A", "▶")
     types("\r", "Any key goes back")
-    assert "said by" in shown
+    assert "from " in shown
     types("\x1b", "by words")
     shown = ""
     os.write(ours, b"\x19")

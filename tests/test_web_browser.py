@@ -235,7 +235,13 @@ def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.get_by_text("In its file").wait_for()
-    for key, title in (("n", "Names"), ("h", "Diary"), ("c", "Core memory"), ("w", "Work"), ("d", "Days")):
+    for key, title in (
+        ("n", "Names"),
+        ("h", "History"),
+        ("c", "Core memory"),
+        ("w", "Status"),
+        ("d", "Days"),
+    ):
         ready(page)
         page.keyboard.press("g")
         page.keyboard.press(key)

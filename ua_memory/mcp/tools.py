@@ -249,7 +249,7 @@ def _list_facts(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str
     )  # fmt: skip
     rows = [_fact_row(item) for item in found.items]
     if not rows:
-        return "Memory has no such facts."
+        return "No facts match."
     more = found.total - len(rows)
     notes = [*found.notes, *([f"{more} older ones are not shown; pass limit, or until"] if more > 0 else [])]
     return with_notes(noise.fenced("list", "\n".join([FACTS_INTRO, *rows])), notes)
@@ -257,7 +257,7 @@ def _list_facts(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str
 
 def _fact_row(item: IndexItem) -> str:
     text = shorten(" ".join(item.text.split()), readonly.LONGEST)
-    gone = f"; no longer so: {item.retired}" if item.retired else ""
+    gone = f"; retired: {item.retired}" if item.retired else ""
     return f"- {item.date} {text} ({item.place.citation}{f' ^{item.id}' if item.id else ''}{gone})"
 
 
@@ -292,7 +292,7 @@ def _replace(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     return with_result(said, done.result)
 
 
-PROPOSAL_REASON = "Its words stand in what a tool printed in this session, and the person has not said them."
+PROPOSAL_REASON = "Its words are in a tool's output of this session, and the person has not said them."
 
 
 def core_blocks(memory: Memory, _given: Mapping[str, Any], _: Caller) -> str:
@@ -324,7 +324,7 @@ def _recall(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     )  # fmt: skip
     notes = list(found.answer.notes)
     if found.left and found.block:
-        notes.append(f"{len(found.left)} more did not fit; a larger budget or max_tokens holds them")
+        notes.append(f"{len(found.left)} more did not fit; raise budget or max_tokens to get them")
     elif found.left:
         notes.append(f"nothing fits in {found.most} tokens")
     return with_notes(found.block or ("" if found.left else NOTHING_FOUND), notes)
@@ -419,12 +419,14 @@ def permitted_file(given: str, folders: tuple[Path, ...]) -> Path:
     with the bank. The folder that a client was started in is what its user lets the agent work on."""
     roots = [folder.resolve() for folder in folders if folder.resolve() != Path(folder.anchor)]
     if not roots:
-        raise Usage("this tool may read no folder", hint=f"start the client in a project, or {INGEST_HINT}")
+        raise Usage(
+            "this tool may not read any folder", hint=f"start the client in a project, or {INGEST_HINT}"
+        )
     try:
         path = (roots[0] / Path(given)).resolve()
         is_there = path.exists()  # which fails for a name that is too long for the file system
     except (OSError, ValueError, RuntimeError) as error:
-        raise Usage(f"no path: {error}", where=given[:200]) from error
+        raise Usage(f"not a valid path: {error}", where=given[:200]) from error
     root = next((root for root in roots if path.is_relative_to(root)), None)
     names = ", ".join(map(str, roots))
     if root is None:
@@ -453,7 +455,7 @@ def _retain_reply(done: RetainResult) -> str:
     if done.item.document_id and not (done.read or done.removed):
         return f"{name} has not changed: nothing to do."
     counts = [(done.facts, "kept"), (done.seen_again, "known already"), (done.removed, "gone")]
-    said = ", ".join(f"{len(facts)} {word}" for facts, word in counts if facts) or "nothing kept"
+    said = ", ".join(f"{len(facts)} {word}" for facts, word in counts if facts) or "nothing saved"
     paths = {fact.place.path for fact in done.facts}
     where = f", in {f'{len(paths)} logs' if len(paths) > 1 else done.path}" if done.path else ""
     lines = [f"{name}: {said}{where}."]
@@ -481,7 +483,11 @@ def _openclaw_search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str
     corpus = given.get("corpus", "memory")
     if corpus == "sessions":
         return _to_json(
-            {"results": [], "warning": "sessions cannot be searched separately", "action": "use memory"}
+            {
+                "results": [],
+                "warning": "sessions cannot be searched separately",
+                "action": "use corpus memory",
+            }
         )
     most = given.get("maxResults", DEFAULT_RESULTS)
     try:
@@ -638,7 +644,7 @@ def _delete_page(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
 
 
 TAGS_INTRO = "Tags, the most frequent first."
-DIRECTIVES_INTRO = "Hard rules that memory's answers keep to; only a person sets them."
+DIRECTIVES_INTRO = "Rules that memory's answers must follow; only a person can set them."
 MOST_TAGS = 200
 """Tags that are listed."""
 

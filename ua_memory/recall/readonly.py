@@ -343,7 +343,7 @@ def source(path: str, line: int, end: int, block: str | None, retired: str | Non
     """The citation of a line in a block, and why the statement is retired, if it is."""
     citation = f"{path}#L{line}" + (f"-L{end}" if end != line else "")
     known = f"{citation} ^{block}" if block else citation
-    return f"{known}, no longer so: {retired}" if retired else known
+    return f"{known}, retired: {retired}" if retired else known
 
 
 def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]:

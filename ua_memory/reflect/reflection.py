@@ -611,7 +611,7 @@ def _with_renumbered_citations(done: Reflection, run: ReflectRun, name: str, usa
 
 NO_MODEL = (
     "without a model this is the evidence in order, not an answer; a model would weigh it "
-    "(a key, your own server or the client that you have: docs/model.md)"
+    "(an API key, your own server or a client you are logged in to: docs/model.md)"
 )
 NO_OPINION_NOTE = "no opinion was formed: that needs a model"
 EARLIER_OPINIONS = 5

@@ -188,7 +188,7 @@ def _reading_notes(reading: TranscriptReading) -> Iterator[str]:
         yield f"{counted(broken, 'line')} of the transcript cannot be read ({lines})"
     if reading.undecoded:
         what = f"{reading.undecoded} byte{' is' if reading.undecoded == 1 else 's are'} not UTF-8"
-        yield f"{what}, and stand as \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"
+        yield f"{what}, replaced by \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"
     if reading.cut:
         yield "the last line of the transcript is half written; the next flush reads it"
 

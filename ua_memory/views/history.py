@@ -269,7 +269,9 @@ def show_forget_plan(
         screen.line(f"Queued turns of this session will be removed too: {turns} ({one.key})")
     if found.touched:
         screen.line(f"Will be removed from the queue: {', '.join(found.touched)}")
-    kept = "Every branch and tag that has it will be rewritten." if purging else "The history keeps it."
+    kept = (
+        "Every branch and tag that contains it will be rewritten." if purging else "It stays in the history."
+    )
     screen.line((kept, "faint"))
 
 
@@ -300,7 +302,7 @@ def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) ->
     looked = (f"{'git' if kind == 'trail' else kind} ({n})" for kind, n in done.proof.searched.items())
     screen.line(_trace_verdict(done.proof), f": searched {', '.join(looked)}.")
     if not purging:
-        screen.line(("The history keeps it; undo restores it.", "faint"))
+        screen.line(("It stays in the history; undo restores it.", "faint"))
     more = [f"the next searches rebuild the index ({cleared.stale} left)"] if cleared.stale else []
     screen.outcome(done.result, *more)
     screen.note(*(f"it is still in {each.where}" for each in done.proof.found))
@@ -310,7 +312,7 @@ def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) ->
 
 def _trace_verdict(proof: TraceReport) -> Styled:
     """Whether a search for the removed text found any of it."""
-    return ("None of it is left", "good") if proof.is_clean else ("Not all of it was removed", "bad")
+    return ("None of it is left", "good") if proof.is_clean else ("Some of it was not removed", "bad")
 
 
 def _piece_counts(pieces: Sequence[PlanItem]) -> str:

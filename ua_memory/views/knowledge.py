@@ -307,7 +307,7 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     screen.note(*one.notes)
 
 
-NOT_KEPT = "Proposed by {}, and not kept as proposed:"
+NOT_KEPT = "Proposed by {}, but not saved:"
 
 
 def show_model_proposal(screen: Screen, one: Proposal) -> None:
@@ -370,7 +370,7 @@ def _aliases_text(one: EntitySummary) -> str:
 def show_suggestions(screen: Screen, pairs: Sequence[Suggestion]) -> None:
     """Print pairs of entities that may be the same, each with the command that merges them."""
     if not pairs:
-        screen.line("No names look alike.")
+        screen.line("No similar names.")
     for one in pairs:
         screen.item("", (one.name, "strong"), " and ", (one.other, "strong"), f": {one.reason}")
         names = f"{shlex.quote(one.name)} {shlex.quote(one.other)}"
@@ -471,7 +471,7 @@ def decision_json(done: EntityDecision) -> dict[str, Any]:
 # -- consolidation ---------------------------------------------------------------------------------------
 
 CONSOLIDATED_WITHOUT_MODEL = (
-    f"without a model facts are only compared, and nothing is concluded from them {output.MODEL_HINT}"
+    f"without a model facts are only compared; no conclusions are drawn {output.MODEL_HINT}"
 )
 
 SHOWN_PAIRS = 20
@@ -549,7 +549,7 @@ def _show_contradictions(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> 
 
 
 def _show_left_over(screen: Screen, done: ConsolidationResult) -> None:
-    screen.refused(done.refused[:SHOWN_PAIRS], f"Proposed by {done.by}, and not saved:")
+    screen.refused(done.refused[:SHOWN_PAIRS], f"Proposed by {done.by}, but not saved:")
     if len(done.refused) > SHOWN_PAIRS:
         screen.line((f"  and {len(done.refused) - SHOWN_PAIRS} more", "faint"))
     if done.aside:

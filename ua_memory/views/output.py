@@ -54,7 +54,7 @@ DIFF_ROWS = (
     *(("@@", "hunk"), ("+", "added"), ("-", "removed")),
 )
 """Prefixes of a diff's lines → their styles."""
-MODEL_HINT = "(a key, your own server or the client that you have: docs/model.md)"
+MODEL_HINT = "(an API key, your own server or a client you are logged in to: docs/model.md)"
 """How to get a model: the end of each message that one is missing."""
 MIN_TEXT_WIDTH = 24
 """Columns that a text needs beside its label. With fewer it starts on the next line."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NO_MODEL = (
-    "without a model sentences were kept verbatim; a model would choose and word them better "
+    "sentences were saved verbatim, without a model; a model selects and words facts better "
     f"{output.MODEL_HINT}"
 )
 ID_LENGTH = 8
@@ -70,7 +70,7 @@ def _show_nothing_flushed(screen: Screen, found: Flush | None) -> None:
     if found is None or found.due is None:
         screen.line("Nothing to flush: no conversation is queued.")
     elif found.silent:
-        screen.line("It contains no turns.")
+        screen.line("The transcript contains no turns.")
     elif found.was_read:
         screen.line(f"{found.due}: an earlier flush has read all of it.")
     else:
@@ -94,7 +94,7 @@ def _show_added_fact(screen: Screen, fact: Fact) -> None:
     screen.item([("  + ", "added")], fact.text, (more, "faint"), id_label(fact.id))
 
 
-NOT_SAVED = "Proposed by {}, and not saved as proposed:"
+NOT_SAVED = "Proposed by {}, but not saved:"
 
 
 def _show_added_facts(screen: Screen, found: Sequence[Fact]) -> None:
@@ -107,7 +107,7 @@ def _show_added_facts(screen: Screen, found: Sequence[Fact]) -> None:
 def show_unread_sessions(screen: Screen, sessions: int, turns: int, cost: Estimate | None) -> None:
     """Print how many sessions no model has read yet, and what it would cost."""
     if not sessions:
-        screen.line("A model has read every session that is kept and does not wait for its flush.")
+        screen.line("A model has already read every saved session that is not queued for a flush.")
         return
     screen.line(f"{count(sessions, 'session')} with {count(turns, 'turn')} that no model has read.")
     if cost:
@@ -505,7 +505,7 @@ def show_watch_run(screen: Screen, run: WatchResult, modelled: bool) -> None:
     """Print what was retained of the watched paths, and what was left for later."""
     show_retain(screen, run.done, modelled=modelled)
     if not run.done:
-        waits = "Nothing to read yet: recent saves wait until they settle."
+        waits = "Nothing to read yet: recently saved files are read once they stop changing."
         screen.line(waits if run.young else "Nothing has changed.")
     if run.young:
         young = count(len(run.young), "file")
@@ -649,4 +649,4 @@ def _show_totals(screen: Screen, done: Compared) -> None:
         f"(the same file first: {same:,}), only the old for {alone:,}, only ours for {ours:,}."
     )
     there, here = (f"{1000 * each:,.0f} ms" for each in done.seconds)
-    screen.line((f"Median time of a query: {there} there, {here} here. Nothing was kept.", "faint"))
+    screen.line((f"Median time of a query: {there} there, {here} here. Nothing was imported.", "faint"))

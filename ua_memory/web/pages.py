@@ -405,7 +405,7 @@ def do_forget(bank: BankPages, form: Query) -> Shown:
     """Run `forget` if the plan is unchanged and its count was typed."""
     plan = forget(bank, form).more
     if plan["hash"] != form.get("hash") or str(plan["count"]) != form.get("count", "").strip():
-        raise ChangedOnDisk("the plan is another one now, or the count was not typed: nothing was removed")
+        raise ChangedOnDisk("the plan has changed, or the count was not typed: nothing was removed")
     done, left = bank.ask(*_forget(form, "--yes")), forget(bank, {})
     return replace(left, more={**left.more, "done": done})
 
@@ -413,7 +413,7 @@ def do_forget(bank: BankPages, form: Query) -> Shown:
 def do_undo(bank: BankPages, form: Query) -> str:
     """Undo a revision if that still changes what was shown."""
     if plan_hash(revision(bank, {"rev": form["rev"], "undo": "1"}).more["plan"]) != form.get("hash"):
-        raise ChangedOnDisk("what an undo would change is another thing now: nothing was written")
+        raise ChangedOnDisk("the result of this undo has changed: nothing was written")
     bank.ask("undo", "--", form["rev"])
     return "/diary"
 
@@ -421,7 +421,7 @@ def do_undo(bank: BankPages, form: Query) -> str:
 def do_redo(bank: BankPages, form: Query) -> str:
     """Redo the newest undo if it is the one that was shown."""
     if _redoable(bank).get("revision") != form["rev"]:
-        raise ChangedOnDisk("the newest undo is another one now: nothing was written")
+        raise ChangedOnDisk("there is a newer undo: nothing was written")
     bank.ask("redo")
     return "/diary"
 
@@ -429,7 +429,7 @@ def do_redo(bank: BankPages, form: Query) -> str:
 def do_held(bank: BankPages, form: Query) -> str:
     """Restore facts that disappeared at once, or accept their removal, if the files are those shown."""
     if plan_hash({"held": bank.ask("status", "--quick")["held"]}) != form.get("hash"):
-        raise ChangedOnDisk("other files are held now: nothing was written")
+        raise ChangedOnDisk("the held files have changed: nothing was written")
     bank.ask(*(("undo",) if form.get("do") == "restore" else ("status", "--accept")))
     return "/work"
 
@@ -446,7 +446,7 @@ def do_directive(bank: BankPages, form: Query) -> str:
     if form.get("do") == "delete":
         number = form["count"].strip()
         if bank.ask("directives", "get", "--", number)["directive"] != form["rule"]:
-            raise ChangedOnDisk("that number has another rule now: nothing was deleted")
+            raise ChangedOnDisk("the rules have changed: nothing was deleted")
         bank.ask("directives", "delete", "--", number)
     else:
         bank.ask("directives", "create", "--", form["rule"])
@@ -474,7 +474,7 @@ def _same_text(bank: BankPages, form: Query) -> bool:
 def do_retire(bank: BankPages, form: Query) -> str:
     """Retire a fact, an observation or an opinion if its text is the one shown."""
     if not _same_text(bank, form):
-        raise ChangedOnDisk("it says something else now: nothing was written")
+        raise ChangedOnDisk("its text has changed: nothing was written")
     why, target = form.get("reason", "").strip(), f"^{form['id']}"
     match form.get("record"):
         case "observation":
@@ -489,7 +489,7 @@ def do_retire(bank: BankPages, form: Query) -> str:
 def do_vouch(bank: BankPages, form: Query) -> str:
     """Vouch for a record if its text is the one shown and `vouch` was typed."""
     if not _same_text(bank, form) or form["typed"].strip() != "vouch":
-        raise ChangedOnDisk("it says something else now, or vouch was not typed: nothing was written")
+        raise ChangedOnDisk("its text has changed, or vouch was not typed: nothing was written")
     bank.ask("vouch", "--", f"^{form['id']}")
     return f"/f/{form['id']}"
 
@@ -511,7 +511,7 @@ def do_page(bank: BankPages, form: Query) -> str:
             bank.ask("pages", "refresh", "--", form["id"])
         case "update":
             if plan_hash(_recipe(bank.ask("pages", "get", "--", form["id"]))) != form.get("hash"):
-                raise ChangedOnDisk("the recipe is another one now: nothing was written")
+                raise ChangedOnDisk("the page's name or question has changed: nothing was written")
             recipe = (f"--name={form['name']}", f"--query={form['query']}")
             bank.ask("pages", "update", *recipe, "--", form["id"])
         case "delete":
