@@ -398,7 +398,7 @@ def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.retain import conversations
 
     stream = io.BytesIO(b"x" * 100)
-    spot = conversations.ReadPosition(offset=90, checksum=conversations._checksum(stream, 90))
+    spot = conversations.ReadPosition(offset=90, checksum=conversations._checksum(stream, 90), lines=1)
     for most, alone in ((10, b"x" * 10), (9, None)):
         monkeypatch.setattr(conversations, "MOST_TAIL", most)
         assert conversations._read_tail(stream, spot, 100) == alone
