@@ -204,6 +204,15 @@ _OLD_DATE = late(
     re.I,
 )
 """The old date in a clause with a word of `MOVED`: "postponed from 3 to 5 May" is no period."""
+_WITHIN_MONTH = late(
+    r"\b(?:of|from|on|vom|am|du|del|van|op|le|il|el)\s+(?:the\s+)?\d{1,2}(?:st|nd|rd|th|er|[.º])?\s+(?:(?:of|de)\s+)?"
+    r"(?P<month>[^\W\d_]{3,12})\b(?P<between>\D{1,80}?)"
+    r"\b(?:to the|on the|auf den|am|al|il|au|le|el|naar de|op)\s+"
+    r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|e|[.º])?(?=[,;:!)]|\.?\W*$|\s+(?:with|at|because|mit|um|weil|avec|à|parce"
+    r"|con|alle|perch[eé]|porque|met|omdat|verschoben|verlegt|vorgezogen|verzet|verplaatst|uitgesteld)\b)",
+    re.I,
+)
+"""A date, and another day of its month, to which something is moved: "the call of 3 May moves to the 5th"."""
 _CLAUSE_SIGN = late(r"[,;:–]\s")
 _WORD = late(r"\w+")
 _NOT_THEN = late(r"\b(?:not|instead of|rather than|nicht|statt|pas|au lieu d[eu]|no)(?: \w+)? \w+day\b", re.I)
@@ -234,6 +243,15 @@ def _without_old_date(clause: re.Match[str]) -> str:
     return clause[0].replace(old[0], "", 1) if old and MOVED.search(before) else clause[0]
 
 
+def _with_new_day(text: str) -> str:
+    """A text with the day that something is moved to in the place of the day before, if it has no month."""
+    moved = _WITHIN_MONTH.search(text)
+    if not moved or not foreign_dates.is_month(moved["month"]) or not MOVED.search(text):
+        return text
+    new = f"{moved['between']}on {moved['day']} {moved['month']}"
+    return text[: moved.start()] + new.lstrip() + text[moved.end() :]
+
+
 @lru_cache(maxsize=1024)  # a sentence is asked by its score, as a candidate and as a fact
 def when_in_text(text: str, said: date | None) -> str | None:
     """The one day or period that a text names, as in a `when:` field; None if it names none or several, or
@@ -241,6 +259,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
     if said is None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
+    text = _with_new_day(text)
     text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
     text = _with_numbered_weekdays(_RECURRING.sub(" ", text), said)
     stated = _REASON.sub(" ", text)
