@@ -981,6 +981,20 @@ def test_small_talk_and_errands_in_italian_and_dutch_are_not_kept(said: str) -> 
     assert not person(said)
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("did I tell you the school has a new number? it's 030 271 99 05 now", True),
+        ("ti ho detto che il numero della scuola è cambiato? adesso è 030 271 99 05", True),
+        ("heb ik je verteld dat Truus verhuist? ze gaat op 3 mei naar Zwolle", True),
+        ("did I tell you about the bug on port 8080?", False),
+        ("ti ho detto del problema con il file?", False),
+    ],
+)
+def test_what_is_told_by_asking_whether_it_was_told_is_kept(said: str, kept: bool) -> None:
+    assert texts(person(said)) == ([said] if kept else [])
+
+
 def test_thanks_of_a_named_speaker_are_not_kept() -> None:
     assert not person("Marta Gil: Gracias a vosotros, de verdad, muchas gracias por todo.")
 

@@ -473,7 +473,7 @@ def _told_score(sentence: Sentence) -> Score | None:
         return INTRODUCTION
     if not is_statement(sentence, person=True) or opens_as("rules out", text):
         return NO_SCORE
-    if opens_as("tells", text):
+    if opens_as("tells", text) or opens_as("tells by asking", text):
         return TOLD
     return SETTLED if opens_as("settles", text) and _has_unknown(text) else None
 
@@ -552,7 +552,8 @@ def why_no_statement(sentence: Sentence, person: bool) -> str:
     text, said = sentence.text, _without_speaker(sentence)
     if _LOG_LINE.match(text) or phrases()["salutation"].fullmatch(text) or opens_as("pleasantry", text):
         return "a greeting, a pleasantry or a line of a log"
-    if _asks(said) and not (person and has_phrase("tag", text)):
+    telling = person and (has_phrase("tag", text) or opens_as("tells by asking", text))
+    if _asks(said) and not telling:
         return "a question"
     if opens_as("courtesy", said) and not _SPECIFIC.search(said):
         return "a courtesy"
@@ -1272,6 +1273,8 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
         if _speaks_on(one, other):
             return True
         words = _length(other.text)
+        if opens_as("tells by asking", one.text) and _has_value(other.text):
+            return True
         if (opens_as("votes", other.text) and words < 4) or (words < 3 and _has_value(other.text)):
             return True
         if any(opens_as(how, other.text) for how in ("amends", "gives the right value")):
