@@ -366,6 +366,10 @@ def test_a_latin_name_is_found_among_japanese(
         "sim, pode continuar",
         "thanks a lot, that's all",
         "sounds good, let's do it",
+        "ciao, come va?",
+        "hoi, hoe gaat het?",
+        "hallo, wie geht's?",
+        "hey, how are you?",
     ],
 )
 def test_a_courtesy_asks_for_nothing(prompt: str) -> None:

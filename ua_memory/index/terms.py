@@ -115,7 +115,8 @@ _COURTESY = late(
     r"|(?:a|tot|bis|à|hasta|até)\s(?:domani|presto|dopo|morgen|straks|later|dann|bald|demain|bientôt|mañana|luego"
     r"|amanhã|logo)"
     r"|(?:great|good|nice|ottimo|bel|buon)\s(?:job|work|lavoro)|thanks a lot|that\W+(?:s\W+)?all|a tutti"
-    r"|mi sembra|tu peux"
+    r"|mi sembra|tu peux|come (?:va|stai|state)|how are you|how['’]s it going|wie geht(?:\W+(?:s|es))?"
+    r"|(?:comment )?ça va|c[oó]mo (?:est[aá]s|vai)|hoe gaat het|alles goed"
     r"|(?:for|voor|per|für|pour)\s(?:your|je|l['’]|il tuo |deine|ton|votre)\s?"
     r"(?:help|hulp|aiuto|hilfe|aide))\b",
     re.IGNORECASE,
