@@ -982,6 +982,20 @@ def test_small_talk_and_errands_in_italian_and_dutch_are_not_kept(said: str) -> 
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "tom prefers the wall sage green, i prefer white. in the end we decided on green",
+        "davide preferisce la parete verde, io bianca. alla fine abbiamo deciso verde",
+        "ich wollte die blaue, Tom die rote. am Ende haben wir die rote genommen.",
+        "Truus wil naar Texel, ik naar Breda. uiteindelijk hebben we Texel gekozen",
+    ],
+)
+def test_what_was_weighed_is_kept_with_what_was_decided(said: str) -> None:
+    assert texts(person(said)) == [said]
+    assert not person("In the end it took three hours")
+
+
+@pytest.mark.parametrize(
     ("said", "kept"),
     [
         ("did I tell you the school has a new number? it's 030 271 99 05 now", True),

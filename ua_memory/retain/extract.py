@@ -475,7 +475,8 @@ def _told_score(sentence: Sentence) -> Score | None:
         return NO_SCORE
     if opens_as("tells", text) or opens_as("tells by asking", text):
         return TOLD
-    return SETTLED if opens_as("settles", text) and _has_unknown(text) else None
+    settles = opens_as("settles", text) and _has_unknown(text)
+    return SETTLED if settles or opens_as("concludes", text) else None
 
 
 def _introduces(text: str) -> bool:
@@ -1213,7 +1214,7 @@ def _passage_start(said: Sequence[Sentence], scores: Sequence[Score], start: int
     one, before = said[start], said[start - 1] if start > free else None
     corrects = opens_as("amends", one.text)
     refers = opens_with_cue(REFERS_BACK, one.text)
-    leans = corrects or refers or opens_as("points back", one.text)
+    leans = corrects or refers or any(opens_as(how, one.text) for how in ("points back", "concludes"))
     if before and not leans:
         several = opens_as("about them", one.text) and has_phrase("several", before.text)
         leans = several or _speaks_on(before, one)
@@ -1277,7 +1278,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
             return True
         if (opens_as("votes", other.text) and words < 4) or (words < 3 and _has_value(other.text)):
             return True
-        if any(opens_as(how, other.text) for how in ("amends", "gives the right value")):
+        if any(opens_as(how, other.text) for how in ("amends", "gives the right value", "concludes")):
             return True
         refers = opens_as("refers", other.text) or opens_as("points back", other.text)
         return bool(refers) and (weight.value >= _LOW_THRESHOLD or "reason" in weight.cues)
