@@ -204,6 +204,7 @@ def test_a_file_of_the_banks_own_folder_is_called_by_its_path_there(shell: Shell
     configure(shell, ".")
     write(shell.cwd / "Kunden/Müller & Söhne.md", "The kiln is theirs.\n")
     assert shell.ok("search", "kiln").out.startswith("1. 1.00  Kunden/Müller & Söhne.md:1")
+    assert "theirs.  Kunden/Müller & Söhne.md:1" in shell.ok("list").out
     assert "theirs" in shell.ok("get", "Kunden/Müller & Söhne.md:1").out
     assert "no history here" in shell("why", "Kunden/Müller & Söhne.md:1").err
 

@@ -230,7 +230,7 @@ def show_list(call: Call, memory: Memory, filters: Filters, limit: int, **of: st
         found = memory.list(filters=filters, limit=limit, progress=tell, **of)
     today, filtered = memory.store.now().date(), bool(filters or any(of.values()))
     emit_json(call, views.list_json(found))
-    views.show_list(Screen(call), found, today, filtered=filtered)
+    views.show_list(Screen(call), found, today, str(memory.store.bank.root), filtered=filtered)
 
 
 @app.verb()
@@ -254,7 +254,7 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
     with progress(call, "Indexing") as tell:
         found = memory.list(day=day.isoformat(), progress=tell)
     emit_json(call, {"day": day.isoformat(), **views.list_json(found)})
-    views.show_day(Screen(call), found, day, today)
+    views.show_day(Screen(call), found, day, today, str(memory.store.bank.root))
 
 
 # -- sessions ----------------------------------------------------------------------------------------------

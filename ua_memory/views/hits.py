@@ -351,10 +351,15 @@ def list_json(found: ListResult) -> dict[str, Any]:
     return {"results": rows, **fields(found, "total", "notes")}
 
 
-def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool) -> None:
+def _items_below(root: str, found: ListResult) -> list[IndexItem]:
+    """The items; paths below the bank's `root` without it, as a search shows them."""
+    return [replace(item, path=item.path.removeprefix(f"{root}/")) for item in found.items]
+
+
+def show_list(screen: Screen, found: ListResult, today: date, root: str, *, filtered: bool) -> None:
     """Print items by the day that they are about, the latest first."""
     last = None
-    for item in found.items:
+    for item in _items_below(root, found):
         if item.date != last:
             screen.line() if last is not None else None
             screen.line((_day_heading(item.date, today), "strong"))
@@ -367,11 +372,12 @@ def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool)
     screen.note(*found.notes)
 
 
-def show_day(screen: Screen, found: ListResult, day: date, today: date) -> None:
+def show_day(screen: Screen, found: ListResult, day: date, today: date, root: str) -> None:
     """Print a day: its log, then what other days' logs say about it."""
-    said_that_day = [item for item in found.items if item.day == day.isoformat()]
+    items = _items_below(root, found)
+    said_that_day = [item for item in items if item.day == day.isoformat()]
     said_that_day.sort(key=lambda item: (item.path, item.line))
-    about_day = [item for item in found.items if item.day != day.isoformat()]
+    about_day = [item for item in items if item.day != day.isoformat()]
     title = day_title(day, today)
     if not found.items:
         screen.line(f"Nothing for {title}.")
