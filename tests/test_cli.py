@@ -160,7 +160,8 @@ def test_a_bank_whose_files_git_cleaned_away_is_restored_by_what_is_said(tmp_pat
     (project / "src").mkdir()
     said = Shell(tmp_path, project / "src")("search", "tea")
     assert said.code == 3 and f"ua-memory init {project} (restores them)" in said.err
-    shell.ok("init", str(project))
+    done = shell.ok("init", str(project))
+    assert done.out.startswith("Completed the memory bank") and "restored 3 files" in done.err
     assert "Alice drinks tea" in shell.ok("search", "tea").out
 
 

@@ -136,15 +136,16 @@ def show_init(screen: Screen, one: NewBank) -> None:
     """Print what `init` made, and suggested commands."""
     if one.cloned:
         return _show_clone(screen, one, one.cloned)
-    root = (one.status.root, "path")
+    root, existed = (one.status.root, "path"), one.made == ("memory/",)
     if not one.made:
         screen.line(root, " is already a memory bank. Nothing was changed.")
     else:
-        screen.line("Created a memory bank in ", root, ".")
+        # Where only the folder was missing, the bank's files had been deleted, and are restored.
+        screen.line("Completed the" if existed else "Created a", " memory bank in ", root, ".")
         rows: list[list[Styled]] = [[(f"  {name}", "path"), FILE_PURPOSES.get(name, "")] for name in one.made]
         screen.rows([*rows, ["  history", _history_text(one.status)]])
     screen.note(*one.notes)
-    if one.made:
+    if one.made and not existed:
         _show_steps(screen, one.steps)
     return None
 
