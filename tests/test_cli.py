@@ -63,7 +63,7 @@ def test_who_finds_nothing_outside_of_every_bank_is_told_which_one_was_searched(
     outside.mkdir()
     shell = Shell(tmp_path, outside, terminals=EVERY)
     shell.ok("init")
-    told = f"ua-memory: no bank is here or above; this is {bank}\n"
+    told = f"ua-memory: no bank here or above; using {bank}\n"
     shell.ok("insert", "Alice drinks tea")
     assert told in shell.ok("search", "zebra").err and told not in shell.ok("search", "tea").err
     assert told not in Shell(tmp_path, bank, terminals=EVERY).ok("search", "zebra").err
@@ -230,7 +230,7 @@ def test_insert_again_is_a_sighting_and_a_repeated_request_is_answered(shell: Sh
     assert shell.ok("insert", "the same words").out.startswith("Already known: memory/2026-11-21.md:")
     first = shell.ok("insert", "once", "--request", "r1")
     again = shell.ok("insert", "once", "--request", "r1")
-    assert "answered before" in again.out and first.out.partition("(")[2] == again.out.partition("(")[2]
+    assert "already carried out" in again.out and first.out.partition("(")[2] == again.out.partition("(")[2]
     assert (shell.cwd / "memory/2026-11-21.md").read_text().count("once") == 1
 
 

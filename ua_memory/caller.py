@@ -284,7 +284,7 @@ def told_before(memory: Memory, what: str) -> bool:
 def tell_default_bank(call: Call) -> None:
     """Tell a person at a terminal which bank was taken, where none is here or above."""
     if call.on_terminal and is_person(call) and named(call) is None and found(call) is None:
-        call.stderr.write(f"ua-memory: no bank is here or above; this is {bank_root(call)}\n")
+        call.stderr.write(f"ua-memory: no bank here or above; using {bank_root(call)}\n")
 
 
 def untrusted(config: Config) -> str:

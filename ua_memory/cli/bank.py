@@ -318,7 +318,7 @@ def probes(
 ) -> None:
     """Ask your own questions and see whether they find what they should.
 
-    They stand in probes.md in the bank's folder, a line each: - why did we leave Heroku? → ^k7m2q9x4tb
+    They are in probes.md in the bank's folder, a line each: - why did we leave Heroku? → ^k7m2q9x4tb
     Compared with the run before, the exit code is 12 if something is no longer found.
     """
     asked = bench.Probes(memory)

@@ -184,8 +184,8 @@ def model_piece(file: str, provider: str) -> SettingsPiece:
 
 
 MODEL_NOTE = (
-    "{} is memory's model now: each conversation goes once more to the vendor that has it already, and "
-    "counts against your subscription. The program keeps nothing of it here. To try it: ua-memory model test"
+    "{} is memory's model now: each conversation is sent once more to the vendor that already has it, and "
+    "counts against your subscription. The program saves nothing of it here. To test it: ua-memory model test"
 )
 
 

@@ -29,7 +29,7 @@ from ua_memory.text.questions import word_stem
 ANSWER_THRESHOLD = 0.5
 """The probability from which on a query counts as answered."""
 BASELINE_RANK = 5
-"""The hit that shows how well other texts of the bank match: an answer stands out from these."""
+"""The hit that shows how well other texts of the bank match: an answer scores well above these."""
 WEAK_MATCH = 0.35
 """A first hit with a lower score is no answer, whatever its other features."""
 BASELINE_FLOOR = 0.12
@@ -94,7 +94,7 @@ def answer_probability(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
 def calibrated_scores(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
     """The shown scores of these hits (best first), 0 to 1, not increasing; the first is the
     `answer_probability`."""
-    # A newer value stands before the older one, which may match the query's words much better.
+    # A newer value comes before the older one, which may match the query's words much better.
     old = next((n for n, one in enumerate(hits[:CHECKED_HITS]) if not one.parts.get("newer")), 0)
     reordered = [*hits[old : old + 1], *hits[:old], *hits[old + 1 :]]
     top = max(answer_probability(asked, hits), answer_probability(asked, reordered))
@@ -167,7 +167,7 @@ OTHER_NUMBER = 1 / 3
 """The factor on the probability if the query names a thing by a number and the best hits name others, or if
 it asks for a number and they have none."""
 NAME_MATCH = 0.5
-"""With a better match a hit, or what stands beside it, has the names of the query."""
+"""With a better match a hit, or its neighbour, has the names of the query."""
 CHECKED_HITS, CHECKED_CHARACTERS = 3, 4000
 """Hits that are checked for numbers, and characters of each."""
 _NUMBERED = re.compile(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # -- folding duplicates ------------------------------------------------------------------------------------
-# A hit stands for its duplicates, and an observation for its facts; the hit lists them with their days.
+# A hit represents its duplicates, and an observation its facts; the hit lists them with their days.
 #
 # **Observations.** A fact is folded under an observation that cites it, which takes the fact's rank if it
 # ranked lower, provided its own score is nearly as high (`OBSERVATION_SHARE`): "Alice chooses by price" does
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 OBSERVATION_SHARE = 2 / 3
-"""The minimum score of an observation, relative to the fact it stands for."""
+"""The minimum score of an observation, relative to the fact it represents."""
 WORDS_PER_ADDED = 10
 """A duplicate may have one additional word per this many words."""
 LONGEST = 200

@@ -190,7 +190,7 @@ def job_views(
         upkeep = "off: daemon.upkeep_minutes is 0"
     elif reported.get("flushing") == UPKEEP_JOB:
         upkeep = "running"
-    flush = (blocked or _next_flush(found, reported, now)) if found.waiting else "nothing queued"
+    flush = (blocked or _next_flush(found, reported, now)) if found.waiting else "the queue is empty"
     known = {"sync": "only on request: ua-memory sync", "flush": flush}
     views = []
     for job, last in found.jobs.items():
