@@ -20,9 +20,10 @@ from banks import git, repository
 from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
-from ua_memory.caller import origin_of, parse_day
+from ua_memory.caller import origin_of
 from ua_memory.cli.app import VERBS, Verbs, command_line
 from ua_memory.errors import EXIT_CODES, Usage
+from ua_memory.index.filters import parse_day
 from ua_memory.text import dates
 from ua_memory.views import output as boundary
 from ua_memory.views.hits import match_positions, shown_lines

@@ -127,6 +127,8 @@ def test_limits_filters_and_many_queries(memory: Memory) -> None:
     assert memory.search("Heroku", min_score=1.0).hits == ()
     assert memory.search("Heroku", filters=memory.filters(tags=["none"])).hits == ()
     assert memory.search("Heroku", filters=memory.filters(since="2026-11-21", kinds=["fact"])).hits
+    words = memory.filters(since="last week", until="2026-11-21T09:00")
+    assert (words.since, words.until) == ("2026-11-09", "2026-11-21"), words
     wrong: list[Callable[[], object]] = [
         lambda: memory.search("Heroku", limit=-1), lambda: memory.list(limit=-1),
         lambda: memory.recall("Heroku", max_tokens=0), lambda: memory.recall("Heroku", limit=0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import io
 import os
 import re
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from ua_memory import discovery, paths
 from ua_memory.discovery import AGENTS, PAGER_IN_USE, terminal_width
 from ua_memory.errors import Malformed, NoBank, TooLarge, Usage
+from ua_memory.index.filters import parse_day
 
 if TYPE_CHECKING:
     from typer import Context
@@ -395,34 +395,6 @@ def parse_moment(text: str | None, now: datetime) -> datetime:
     except ValueError as error:
         hint = "use 2026-11-21 or 2026-11-21T14:00"
         raise Usage(f"{text!r} is not a valid time", where="--now", hint=hint) from error
-
-
-DATES = "2026-11-21, 2026-11, 30d, yesterday, last week, ieri or amanhã"
-"""Examples of what `parse_day` reads, for help and errors."""
-
-
-def parse_day(text: str | None, option: str, now: datetime, *, end: bool = False) -> str | None:
-    """An ISO day out of what an option was given: `2026-11-21`, `2026-11`, `2026`, so many days or weeks ago
-    (`30d`, `2w`), or time words as `dates.parse_days` reads them: `yesterday`, `last week`, `May`.
-
-    Of several days it is the first, or with `end` the last. Usage for anything else.
-    """
-    if text is None:
-        return None
-    word = text.strip().lower()
-    try:
-        if match := re.fullmatch(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", word, re.ASCII):
-            year, month = int(match[1]), int(match[2] or (12 if end else 1))
-            last = calendar.monthrange(year, month)[1] if end else 1
-            return date(year, month, int(match[3] or last)).isoformat()
-        from ua_memory.text import dates  # some 40 ms, which no ISO date need wait for
-
-        day = dates.parse_days(text, now)[end]
-        if day is None:
-            raise ValueError(text)
-        return day.isoformat()
-    except (ValueError, OverflowError) as error:
-        raise Usage(f"{text!r} is not a valid date", where=option, hint=f"use {DATES}") from error
 
 
 def parse_since(text: str | None, now: datetime) -> datetime | None:

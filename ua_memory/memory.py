@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -373,17 +374,19 @@ class Memory:
         where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
         return list_items(self.index, where, limit, self._refresher(progress, vectors=False))
 
-    @staticmethod
     def filters(
-        *, since: str | date | None = None, until: str | date | None = None, tags: Sequence[str] = (),
+        self, *, since: str | date | None = None, until: str | date | None = None, tags: Sequence[str] = (),
         groups: object = (), kinds: Sequence[str] = (), sources: Sequence[str] = (),
         match: str = "any_strict", retired: bool | None = None, asked_at: datetime | None = None,
     ) -> Filters:  # fmt: skip
-        """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
-        from ua_memory.index.filters import Filters, read_groups
+        """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`. `since` and
+        `until` may also be time words: "last week", "May", "30d"."""
+        from ua_memory.index.filters import Filters, parse_day, read_groups
 
-        lists = tuple(tags), tuple(kinds), tuple(sources)
-        first, last = (str(day) if day else None for day in (since, until))
+        lists, now = (tuple(tags), tuple(kinds), tuple(sources)), asked_at or self.store.now()
+        since, until = (re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", str(day or "")) for day in (since, until))
+        first = parse_day(since, "since", now) if since else None
+        last = parse_day(until, "until", now, end=True) if until else None
         groups = read_groups(groups)
         return Filters(first, last, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
 

@@ -12,12 +12,13 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
-from ua_memory.caller import Call, given, origin_of, parse_day, read_text, told_before
+from ua_memory.caller import Call, given, origin_of, read_text, told_before
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import ensure_started, is_running
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
+from ua_memory.index.filters import parse_day
 from ua_memory.retain.documents import is_read
 from ua_memory.views import output
 from ua_memory.views import retain as views

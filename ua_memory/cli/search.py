@@ -14,10 +14,11 @@ from urllib.parse import quote
 
 from typer import Argument, Option
 
-from ua_memory.caller import Call, given, is_person, parse_day, parse_moment, tell_default_bank
+from ua_memory.caller import Call, given, is_person, parse_moment, tell_default_bank
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import placeholder_values
+from ua_memory.index.filters import parse_day
 from ua_memory.paths import vault_of
 from ua_memory.records import Place
 from ua_memory.text.wording import counted, fill_groups, fill_tags

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from ua_memory.caller import parse_day
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, CannotWrite, Malformed, NotFound, UaMemoryError, Usage
@@ -354,10 +353,8 @@ def _source_row(piece: EvidencePiece) -> str:
 
 def _filters(memory: Memory, given: Mapping[str, Any], caller: Caller) -> Filters:
     asked_at = memory.documents.moment(given.get("query_timestamp"))
-    now = asked_at or memory.store.now()
     return memory.filters(
-        since=parse_day(given.get("since"), "--since", now),
-        until=parse_day(given.get("until"), "--until", now, end=True),
+        since=given.get("since"), until=given.get("until"),
         tags=fill_tags(given.get("tags", ()), caller.placeholders),
         groups=fill_groups(given.get("tag_groups", ()), caller.placeholders), kinds=given.get("kinds", ()),
         match=given.get("tags_match", "any_strict"), retired=given.get("retired") or None, asked_at=asked_at,
