@@ -329,6 +329,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
     [
         ("archival_memory_search", {}, "query is missing"),
         ("archival_memory_search", {"query": " "}, "query is empty"),
+        ("archival_memory_search", {"query": "*"}, "no word to search for"),
         ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
         ("list_facts", {"person": "Nobody Here"}, "not a name: call archival_memory_search 'Nobody Here'."),

@@ -261,7 +261,11 @@ def _fact_row(item: IndexItem) -> str:
 
 
 def _require_words(memory: Memory, query: str) -> None:
-    """Usage for a query that is not searched, as one that is too long."""
+    """Usage for a query that is not searched, as one that is too long, or `*`."""
+    if query and not query.strip(" \t\n*?%.,#/\"'"):
+        raise Usage(
+            f"{query!r} has no word to search for", hint="pass words, a question, or a time: this week"
+        )
     asked = noise.read_query(query, memory.config.long_query, memory.config.longest_query)
     if asked.skipped:
         raise Usage(asked.why, hint="pass a few words or a question as query")
