@@ -165,7 +165,7 @@ Refreshing: TypeAlias = "Callable[[], Refresh]"
 QUERY_BATCH = 64
 """Queries embedded and searched together."""
 
-UNKNOWN_WORDS = "the model knows too few of the query's words"
+UNKNOWN_WORDS = "the model knows too few of these words, so only notes with the same words are found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,11 +512,11 @@ class _Search:
             for each, score in zip(kept[:limit], scores, strict=False)
             if score >= self.min_score
         )
-        unknown = candidates.embedded is not None and known is None and bool(given.text.strip())
         notes = [*given.notes, *one.notes, *candidates.notes]
-        notes += [f"keyword search only: {UNKNOWN_WORDS}"] if unknown else []
         notes += [f"{missing} left out: their files were changed in the meantime"] if missing else []
         mode, answered = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWER_THRESHOLD
+        unknown = candidates.embedded is not None and known is None and any(map(str.isalnum, given.text))
+        notes += [f"keyword search only: {UNKNOWN_WORDS}"] if unknown and not answered else []
         days = None if window is None or window.approximate else window
         hits = _mark_outside(hits, days)
         return SearchResult(hits, tuple(notes), mode, self.left, answered, days, index.words.count())
