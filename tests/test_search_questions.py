@@ -89,6 +89,20 @@ def test_what_stands_over_a_text_is_searched_as_its_words(index: Index, query: s
     assert any(text in one for one in found[:3]), found
 
 
+@pytest.mark.parametrize("query", ["Tobi", "tobias rainer", "Tobi?"])
+def test_a_note_whose_name_is_asked_comes_before_those_that_mention_it(tmp_path: Path, query: str) -> None:
+    note = "---\naliases: [TR, Tobi]\n---\n\nTechnician, knows the boreholes. His birthday is on 8 March.\n"
+    files = {
+        "memory/people/Tobias Rainer.md": note,
+        "memory/2026-10-01.md": log(
+            "Tobi and Wen carried the drill.", "Tobias Rainer has the key of the shed."
+        ),
+        "memory/field.md": "# Field\n\nWith Tobi, Tobias Rainer and Wen.\n",
+    }
+    with indexed(tmp_path, files) as index:
+        assert texts(index, query)[0].startswith("Technician")
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [

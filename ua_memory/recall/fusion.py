@@ -396,6 +396,10 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     return sorted(near, key=sort_key) + found[RECENCY_HITS:]
 
 
+NEARLY_AS_WELL = 0.9
+"""The share of the best score that a note has which the query names by its title or alias."""
+
+
 def in_file_order(found: list[Ranked]) -> list[Ranked]:
     """The candidates; consecutive ones under one heading that match equally well, by its words, are in the
     order of their lines."""
@@ -413,6 +417,20 @@ def in_file_order(found: list[Ranked]) -> list[Ranked]:
             near = [one._replace(score=at.score) for one, at in zip(lines, near, strict=True)]
         ordered += near
     return ordered
+
+
+def named_note_first(found: list[Ranked], text: str) -> list[Ranked]:
+    """The candidates; if the whole query is a note's title or alias, and something of the note matches nearly
+    as well as the best, this is the first: every note that mentions the name matches it as well."""
+    name = text.strip(" \"'“”?!.").casefold()
+    for at, one in enumerate(found):
+        if one.score < NEARLY_AS_WELL * found[0].score:
+            break
+        title, _, _ = one.item.heading.casefold().partition(" > ")
+        bare, _, aliases = title.removesuffix(")").partition(" (")
+        if name in (title, bare, *aliases.split(", ")):
+            return [one._replace(score=found[0].score), *found[:at], *found[at + 1 :]]
+    return found
 
 
 def _asks_the_same(asked: ParsedQuery, text: str) -> bool:

@@ -53,6 +53,7 @@ from ua_memory.recall.fusion import (
     find_without_model,
     identified_first,
     in_file_order,
+    named_note_first,
     order_by_time,
     penalize_untrusted,
     rank_candidates,
@@ -641,7 +642,7 @@ def _reorder(
     if order := one.order or ("latest" if not one.past and dates.asks_number(text) else None):
         found = order_by_time(found, order)
     elif not one.past:
-        found = recent_first(found, one.asked)
+        found = named_note_first(recent_first(found, one.asked), text)
     found = days_first(found, one.asked)
     return (found, {}, notes) if one.past else (*newer_first(found, text), notes)
 
