@@ -445,7 +445,7 @@ def test_log_is_a_diary(shell: Shell) -> None:
     block = shell.ok("insert", "the third and secret thing", "--json").json["id"]
     out = shell.ok("log").out
     assert out.index("Sunday 22 November 2026\n") < out.index("Saturday 21 November 2026\n")
-    folded = "Inserted 2 facts from 08:01 on: “second”, “the third and secret thing”"
+    folded = "Inserted 2 facts in 2 revisions from 08:01 on: “second”, “the third and secret thing”"
     assert re.search(rf"^  08:02  [0-9a-f]{{7}}  {folded}$", out, re.M), out
     assert shell.ok("log", "-n", "1").out.count("Inserted") == 1
     assert shell.ok("log", "--each").out.count("Inserted: ") == 3

@@ -184,7 +184,8 @@ def _insert_sentence(run: Sequence[_LoggedRevision]) -> str:
     texts = [text for one in reversed(run) for text in one.texts]
     lost = sum(not one.texts for one in run) if texts else 0
     gone = f"; {lost} {'was' if lost == 1 else 'were'} forgotten since" if lost else ""
-    what = f"inserted {len(run)} facts from {run[-1].when:%H:%M} on{_quote(texts)}{gone}"
+    size = len(run)
+    what = f"inserted {size} facts in {size} revisions from {run[-1].when:%H:%M} on{_quote(texts)}{gone}"
     return f"{who} {what}" if who else what[0].upper() + what[1:]
 
 
