@@ -791,6 +791,36 @@ def test_no_passage_gains_so_much_that_it_ranks_before_a_certain_fact(tmp_path: 
     assert 0.85 < placed[1].score < 0.95
 
 
+FLAT = "New flat: the keys on 15 January 2027"
+
+
+@pytest.mark.parametrize(
+    ("note", "said", "replaced"),
+    [
+        (FLAT, "we get the keys of the flat on 18 January and not on the 15th", True),
+        ("Casa: le chiavi il 15 maggio", "le chiavi della casa ci sono il 18 maggio e non il 15", True),
+        ("Huis: de sleutels 15 mei", "de sleutels van het huis komen op 18 mei, niet op de 15e", True),
+        (FLAT, "the keys of the flat are moved to 18 January", False),
+        (FLAT, "we get the keys of the flat on 18 January, not 15 of them", False),
+    ],
+)  # fmt: skip
+def test_a_note_without_a_day_is_replaced_by_what_says_that_it_is_wrong(
+    tmp_path: Path, note: str, said: str, replaced: bool
+) -> None:
+    files = said_on({"2026-11-27": [said]}) | {"memory/flat.md": f"- {note}\n"}
+    hits = asked(tmp_path, files, note.partition(":")[0]).hits
+    assert any(hit.replaces and hit.replaces.text == note for hit in hits) == replaced
+    assert not replaced or hits[0].item.text == said
+
+
+def test_what_has_no_day_is_shown_as_undated(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    (shell.cwd / "memory" / "flat.md").write_text(f"- {FLAT}\n")
+    shell.ok("insert", "we get the keys of the flat on 18 January and not on the 15th")
+    assert f"before    undated: {FLAT}" in shell.ok("search", "keys of the new flat").out
+    assert f"before, undated: {FLAT}" in shell.ok("recall", "keys of the new flat").out
+
+
 @pytest.mark.parametrize("query", ["which port did redis have before?", "what port was redis on in october"])
 def test_a_query_about_the_past_changes_no_order(tmp_path: Path, query: str) -> None:
     days = {"2026-10-01": ["redis listens on port 6379"], "2026-11-02": ["redis moved to port 6380"]}

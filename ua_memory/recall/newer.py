@@ -61,8 +61,9 @@ _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
 _MONTHS = (
-    rf"(?!maint|mark|mayo|junct|decid|novel)(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)"
-    r"[a-zéû]*\.?"
+    rf"(?:(?!maint|mark|mayo|junct|decid|novel)(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)"
+    r"[a-zéû]*|(?:gennaio|febbraio|maggio|giugno|luglio|settembre|ottobre|fevereiro|março|setembro|outubro|mayo|maart|mei)"
+    r"(?!\w))\.?"
 )
 _WEEKLY = (
     r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
@@ -87,7 +88,7 @@ _A_DAY = (
 """A day of the week, which is a value of a sentence that states a change."""
 _VALUES = {
     "date": re.compile(
-        rf"(?=[\dabdefjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+        rf"(?=[\dabdefgjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|(?<![\d.])\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
@@ -136,6 +137,9 @@ _DENIED_BEFORE = re.compile(
     r"(?:no|not|nicht|pas|non|não|niet)\s+(?:\S+\s)?\Z"
 )
 """What stands before one that is named as wrong: "14, not 12", "256 y no 212"."""
+_DAY_NUMBER = re.compile(r"\d{1,2}(?=\W|st|nd|rd|th)")
+_DAY_ALONE = re.compile(r"\b(?:the|den|am|il|le|el|dia|op|de)\s+(\d{1,2})(?:st|nd|rd|th|e)?(?![\w:]|[.,]\d)")
+"""A day without its month."""
 _LEFT_BEHIND = re.compile(
     r"\s*(?:→|[-=]>)|\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+"
     r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
@@ -262,9 +266,15 @@ class _ValueSentence:
         )
 
     def denied_value_of(self, old: _ValueSentence) -> str:
-        """The value of an older sentence that it names as wrong, '' for none: "14, not 12"."""
-        text, places = self.folded, self._places_of_values(old)
-        return next((text[at:to] for at, to in places if _DENIED_BEFORE.search(text[:at])), "")
+        """The value of an older sentence that it names as wrong, '' for none: "14, not 12"; of a date also
+        the day alone: "on 18 January and not on the 15th"."""
+        text, dates = self.folded, old.values.get("date", ()) if "date" in self.values else ()
+        days = {found[0]: one for one in dates if (found := _DAY_NUMBER.match(one))}
+        named = [(text[:at], text[at:to]) for at, to in self._places_of_values(old)]
+        if days:
+            alone = (day for day in _DAY_ALONE.finditer(text) if day[1] in days)
+            named += [(text[: day.start()], days[day[1]]) for day in alone]
+        return next((value for before, value in named if _DENIED_BEFORE.search(before)), "")
 
     def _places_of_values(self, old: _ValueSentence) -> Iterator[tuple[int, int]]:
         """Yield where it has the values of an older sentence."""
@@ -337,7 +347,7 @@ class _Comparison:
     def __init__(self, found: Sequence[Ranked], query: str) -> None:
         self.near = [
             one for rank, one in enumerate(found[:REPLACED_HITS])
-            if one.item.day and not one.item.retired
+            if not one.item.retired
             and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
         ]  # fmt: skip
         self.asked, self._counted = _stems(query), dict[str, int]()
@@ -362,9 +372,9 @@ class _Comparison:
             for rank in ranks
             if _later(self.near[rank].item, old.item) and not self.why_not(rank, n)
         ]
-        for one, language, moves in self._moved:
+        for one, language, moves in self._moved if old.item.day else ():
             found += [one] if _ends_by_moving(moves, language, one, old, text) else []
-        ended = ((one, move) for one, _, moves in self._ended for move in moves)
+        ended = ((one, move) for one, _, moves in self._ended if old.item.day for move in moves)
         return found + [one for one, move in ended if _ends_by_leaving(move, one.item, old.item, self.asked)]
 
     def all_newer(self) -> list[list[Ranked]]:
@@ -388,10 +398,13 @@ class _Comparison:
         return [one for rank in found for one in newer[rank] if one.item.key != passage.key]
 
     def why_not(self, rank: int, n: int) -> str:
-        """Why a hit does not replace one that was said earlier by a value, '' if it does."""
+        """Why a hit does not replace one that was said earlier by a value, '' if it does. A note without a
+        day may be younger: it is replaced only by what names its value as wrong."""
         one, old, why = self.near[rank], self.near[n], "it states no value"
         if any(self._corrects(*pair) for pair in product(self._stated[rank], self._stated[n])):
             return ""
+        if not old.item.day:
+            return "the other has no day, and it does not say that its value is wrong"
         if not _answers_too(one, old):
             return "it is about other names, or has no such answer"
         close, passage = _is_close(one, old), old.item.record == SESSION

@@ -354,7 +354,8 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
         item = hit.item
         details = source(item.path, item.line, item.end, item.id, item.retired) + _folded_note(hit)
         if (old := hit.replaces) and not old.untrusted:
-            details += f"; before, {old.date}: {noise.sanitize(old.text.splitlines()[0][:LONGEST_BEFORE])}"
+            said = noise.sanitize(old.text.splitlines()[0][:LONGEST_BEFORE])
+            details += f"; before, {old.date or 'undated'}: {said}"
             details += f" ({wording.AGENTS})" if old.own else ""
         details += wording.label(item.origin, item.untrusted, item.own)
         rows.append(noise.row(item.date, hit.snippet, details))

@@ -101,7 +101,7 @@ def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date, root
     if old := hit.replaces:
         text = next(iter(old.text.splitlines()), "")[:LONGEST_OLD_VALUE]
         named = (f"^{old.id}", "id") if old.id else (_location(old).removeprefix(f"{root}/"), "path")
-        said = (f"{_relative_day(old.date, today)}: {text}  ", "faint")
+        said = (f"{_relative_day(old.date, today) if old.date else 'undated'}: {text}  ", "faint")
         screen.item([("   before    ", "faint")], said, named)
     if hit.folded:
         places = [f"^{one.id}" if one.id else _citation(one) for one in hit.folded]
