@@ -10,14 +10,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from ua_memory import discovery, paths
 from ua_memory.discovery import AGENTS, PAGER_IN_USE, terminal_width
 from ua_memory.errors import Malformed, NoBank, TooLarge, Usage
-from ua_memory.index.filters import parse_day
 
 if TYPE_CHECKING:
     from typer import Context
@@ -395,15 +394,3 @@ def parse_moment(text: str | None, now: datetime) -> datetime:
     except ValueError as error:
         hint = "use 2026-11-21 or 2026-11-21T14:00"
         raise Usage(f"{text!r} is not a valid time", where="--now", hint=hint) from error
-
-
-def parse_since(text: str | None, now: datetime) -> datetime | None:
-    """The beginning of the day that `--since` names, as `parse_day` reads it, in the zone of `now`."""
-    day = parse_day(text, "--since", now)
-    return datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
-
-
-def parse_until(text: str | None, now: datetime) -> datetime | None:
-    """The end of the last day that `--until` names, in the zone of `now`."""
-    day = parse_day(text, "--until", now, end=True)
-    return datetime.combine(date.fromisoformat(day) + timedelta(1), time(), now.tzinfo) if day else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
 from _blake2 import blake2b as blake2b
@@ -250,10 +249,11 @@ def bank_above(start: str, home: str) -> str | None:
             if is_bank_at(folder):
                 return folder
             if main := _main_worktree(folder):
-                within = above(join(main, start[len(folder) + 1 :]).rstrip("/"))
-                for there in itertools.takewhile(lambda each: each != parent(main), within):
+                for there in above(join(main, start[len(folder) + 1 :]).rstrip("/")):
                     if is_bank_at(there):
                         return there
+                    if there == main:
+                        break
             if folder == home:
                 return None
     except OSError:

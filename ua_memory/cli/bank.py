@@ -14,12 +14,13 @@ from typer import Argument, Option
 
 from ua_memory import bench, caller, config, discovery
 from ua_memory import paths as paths_module
-from ua_memory.caller import Call, is_person, parse_since
+from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
 from ua_memory.daemon import spawn
 from ua_memory.discovery import LOGS, SETTINGS, USER
 from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
+from ua_memory.index.filters import parse_since
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger
 from ua_memory.mcp import relay

@@ -12,10 +12,11 @@ import typer
 from typer import Argument, Option
 
 from ua_memory import caller
-from ua_memory.caller import Call, is_person, parse_since, parse_until
+from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
 from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
+from ua_memory.index.filters import parse_since, parse_until
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views

@@ -12,13 +12,14 @@ from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.bench import compare
-from ua_memory.caller import Call, given, parse_since
+from ua_memory.caller import Call, given
 from ua_memory.cli import app
 from ua_memory.cli.history import backup_file
 from ua_memory.clients import sessions
 from ua_memory.errors import NotFound, StillThere, Usage
 from ua_memory.hooks import context
 from ua_memory.hooks.capture import queue_ended_sessions
+from ua_memory.index.filters import parse_since
 from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import ask_backend, import_contents

@@ -6,7 +6,7 @@ import calendar
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import Literal, TypeAlias, get_args
 
 from ua_memory.config import MATCHES
@@ -42,6 +42,18 @@ def parse_day(text: str | None, option: str, now: datetime, *, end: bool = False
         return day.isoformat()
     except (ValueError, OverflowError) as error:
         raise Usage(f"{text!r} is not a valid date", where=option, hint=f"use {DATES}") from error
+
+
+def parse_since(text: str | None, now: datetime) -> datetime | None:
+    """The beginning of the day that `--since` names, as `parse_day` reads it, in the zone of `now`."""
+    day = parse_day(text, "--since", now)
+    return datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
+
+
+def parse_until(text: str | None, now: datetime) -> datetime | None:
+    """The end of the last day that `--until` names, in the zone of `now`."""
+    day = parse_day(text, "--until", now, end=True)
+    return datetime.combine(date.fromisoformat(day) + timedelta(1), time(), now.tzinfo) if day else None
 
 
 # -- tag filters -------------------------------------------------------------------------------------------

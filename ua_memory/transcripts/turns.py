@@ -62,7 +62,7 @@ class Session:
     agent: str = ""
     group: str = ""
     title: str = field(default="", compare=False)
-    tags: tuple[str, ...] = field(default=(), compare=False)
+    tags: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
