@@ -355,7 +355,8 @@ class Memory:
         limit: int | None = None, progress: Progress | None = None,
     ) -> ListResult:  # fmt: skip
         """What is remembered, without a query: facts and notes, or the kinds of the `filters`, the newest
-        first; what no longer holds only if they say so.
+        first; what no longer holds only if they say so. What is about a later day stands at the day that it
+        was noted, unless the filters name a time.
 
         `person` is a name or an alias that it contains, `session` the name or id of the session it was said
         in, or the beginning of an id, `day` an ISO day on which it was said, or that it is about. NotFound
@@ -372,7 +373,8 @@ class Memory:
                 session = self.sessions.get(session).session
         sessions = tuple({session, short_id(session)}) if session else ()
         where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
-        return list_items(self.index, where, limit, self._refresher(progress, vectors=False))
+        today = self.store.now().date().isoformat()
+        return list_items(self.index, where, limit, today, self._refresher(progress, vectors=False))
 
     def filters(
         self, *, since: str | date | None = None, until: str | date | None = None, tags: Sequence[str] = (),

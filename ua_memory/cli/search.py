@@ -208,7 +208,8 @@ def list_(
     """List facts and notes by day, the latest first.
 
     Each stands under the day it is about, else the day it was said, which is what --since and --until
-    compare. With --kind other records are listed: observation, opinion, page, core, session.
+    compare. Without these, what is about a later day stands under the day it was said. With --kind other
+    records are listed: observation, opinion, page, core, session.
     """
     if query:
         raise Usage("list takes no query", hint=shlex.join(["ua-memory", "search", *query]))

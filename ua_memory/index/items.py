@@ -168,6 +168,10 @@ class IndexItem:
         """The ISO day the item is about, else the day it was said, else ''."""
         return (self.when or self.day or "")[:10]
 
+    def listed_day(self, today: str) -> str:
+        """The day under which lists have it: its date, unless that is to come; then the day it was said."""
+        return self.date if self.date <= today else self.day or self.date
+
     @property
     def place(self) -> Place:
         return Place(self.path, self.line, self.end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import re
 import secrets
@@ -600,14 +601,24 @@ class WordIndex:
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None
 
-    def listed(self, where: Filters) -> tuple[int, Iterator[IndexItem]]:
-        """(number of items that pass the filters, a lazy iterator over them), newest day first, within a day
-        the last lines of a file first, those without a day last."""
+    def listed(self, where: Filters, today: str) -> tuple[int, Iterator[IndexItem]]:
+        """(number of items that pass the filters, a lazy iterator over them), newest `listed_day` first,
+        within a day the last lines of a file first, those without a day last."""
         condition, values = where.sql()
         ((total,),) = self.db.execute(f"SELECT count(*) FROM items WHERE {condition}", values)
-        order = "date DESC, day DESC, path DESC, line DESC, key DESC"  # uses the index items_order
-        rows = self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition} ORDER BY {order}", values)
-        return total, map(from_row, rows)
+        order = "day DESC, path DESC, line DESC, key DESC"
+
+        def read(more: str) -> Iterator[IndexItem]:
+            sql = f"SELECT {COLUMNS} FROM items WHERE {condition} AND {more}"
+            return map(from_row, self.db.execute(sql, (*values, today)))
+
+        past = read(f"date <= ? ORDER BY date DESC, {order}")  # uses the index items_order
+        coming = read(f"date > ? ORDER BY coalesce(day, date) DESC, {order}")
+
+        def place(item: IndexItem) -> tuple[str, str, str, int]:
+            return item.listed_day(today), item.day or "", item.path, item.line
+
+        return total, heapq.merge(past, coming, key=place, reverse=True)
 
     def neighbours(self, items: Sequence[IndexItem], steps: Sequence[int] = (-1, 1)) -> list[IndexItem]:
         """The items at these offsets from the given ones in their files, without duplicates and the given."""

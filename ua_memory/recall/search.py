@@ -383,7 +383,7 @@ class _Search:
         if found and (only or specific_words(about)):
             hits = [hit for hit in found.hits if (only or "keyword" in hit.arms) and not hit.outside]
         else:
-            items = filter(None, map(self.present.confirm, self.index.words.listed(where)[1]))
+            items = filter(None, map(self.present.confirm, self.index.words.listed(where, LAST_DAY)[1]))
             hits = [Hit(item, 0.0, 0.0, item.text) for item in itertools.islice(items, self.limit)]
         hits = [replace(hit, score=max(hit.score, ANSWER_THRESHOLD)) for hit in hits]
         hits = [hit for hit in hits if hit.score >= self.min_score]
@@ -949,32 +949,39 @@ def _rebuild_words(index: Index, why: str) -> Refresh:
 # Items that pass the filters, without a query.
 
 
+LAST_DAY = "9999-12-31"
+"""No day is later: with a time in the filters each item is listed under the day that it is about."""
 LISTED_KINDS = ("fact", "passage")
 """The records listed by default: what was remembered and noted, without what is derived from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """Items, newest day first; `total` is their number without the limit; messages for the user."""
+    """Items, newest `listed_day` as of `today` first; `total` is their number without the limit; messages for
+    the user."""
 
     items: tuple[IndexItem, ...]
+    today: str
     total: int = 0
     notes: tuple[str, ...] = ()
 
 
-def list_items(index: Index, filters: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
+def list_items(
+    index: Index, filters: Filters, limit: int | None, today: str, refresh: Refreshing
+) -> ListResult:
     """The items that pass the filters, each verified against its file. The index is refreshed first."""
     where = replace(filters, kinds=filters.kinds or LISTED_KINDS, retired=bool(filters.retired))
-    return _with_rebuild(index, refresh, lambda fresh: _list(index, where, limit, fresh))
+    today = LAST_DAY if filters.since or filters.until or filters.day else today
+    return _with_rebuild(index, refresh, lambda fresh: _list(index, where, limit, today, fresh))
 
 
-def _list(index: Index, where: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
+def _list(index: Index, where: Filters, limit: int | None, today: str, refresh: Refreshing) -> ListResult:
     with index.lock:
         report, present, found = refresh(), CurrentFiles(index.files), list[IndexItem]()
         notes = [*report.notes, *(str(problem) for problem in report.failed)]
         if report.left_files:
             notes.append(f"indexing: {_backlog({'files': report.left_files})}")
-        total, items = index.words.listed(where)
+        total, items = index.words.listed(where, today)
         for item in items:
             if len(found) == limit:
                 break
@@ -982,7 +989,7 @@ def _list(index: Index, where: Filters, limit: int | None, refresh: Refreshing) 
                 found.append(current)
             else:
                 total -= 1
-        return ListResult(tuple(found), total, tuple(notes))
+        return ListResult(tuple(found), today, total, tuple(notes))
 
 
 def explain_query(query: str, config: Config, now: datetime, words: WordIndex | None) -> QueryExplanation:

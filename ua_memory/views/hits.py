@@ -357,14 +357,15 @@ def _items_below(root: str, found: ListResult) -> list[IndexItem]:
 
 
 def show_list(screen: Screen, found: ListResult, today: date, root: str, *, filtered: bool) -> None:
-    """Print items by the day that they are about, the latest first."""
+    """Print items by the day that they are about, a later one by the day it was noted, the latest first."""
     last = None
     for item in _items_below(root, found):
-        if item.date != last:
+        day = item.listed_day(found.today)
+        if day != last:
             screen.line() if last is not None else None
-            screen.line((_day_heading(item.date, today), "strong"))
-            last = item.date
-        _show_item(screen, item, _noted_day(item))
+            screen.line((_day_heading(day, today), "strong"))
+            last = day
+        _show_item(screen, item, _noted_day(item) if day == item.date else f"about {item.date}")
     if not found.items:
         screen.line("Nothing found. Try without the filters." if filtered else "Nothing is remembered yet.")
     if len(found.items) < found.total:
