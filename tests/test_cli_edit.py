@@ -84,11 +84,16 @@ def test_each_editor_is_told_the_line_in_its_way(editor: str, expected: list[str
     assert open_at_line(editor, "/x/a b.md", 0) == ["/x/a b.md"]
 
 
-def test_what_is_saved_is_an_edit_by_hand(shell: Shell, tmp_path: Path) -> None:
+def test_what_is_saved_is_an_edit_by_hand_and_the_first_to_be_undone(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("insert", "The gate is green.")
     writes = program(tmp_path, "vi", '#!/bin/sh\necho "- Plums are in." >> "$1"\n')
-    shell.ok("edit", "today", EDITOR=f"'{writes}'")
+    done = shell.ok("edit", "today", EDITOR=f"'{writes}'")
+    assert done.out.startswith("Saved memory/2026-11-21.md (commit ")
     assert "Plums are in." in shell.ok("today").out
-    assert "memory/2026-11-21.md" in shell.ok("status", "--json").json["edited"]
+    assert "memory/2026-11-21.md" not in shell.ok("status", "--json").json["edited"]
+    shell.ok("undo")
+    out = shell.ok("today").out
+    assert "Plums are in." not in out and "The gate is green." in out
 
 
 @pytest.mark.parametrize(

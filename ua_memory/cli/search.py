@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -19,7 +21,7 @@ from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import placeholder_values
 from ua_memory.index.filters import parse_day
-from ua_memory.paths import vault_of
+from ua_memory.paths import is_memory_file, vault_of
 from ua_memory.records import Place
 from ua_memory.text.wording import counted, fill_groups, fill_tags
 from ua_memory.views import hits as views
@@ -452,14 +454,25 @@ OPEN_TIMEOUT = 10.0
 def edit(call: Call, memory: Memory, target: str = Target) -> None:
     """Open a note or a fact in your editor, at its line; MEMORY.md without TARGET.
 
-    The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is an edit by
-    hand: the next command sees it, and it is committed under your name, except of a note outside of
-    memory/. A day without a log (`edit today`) gets one when you save it.
+    The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is committed
+    under your name when the editor ends, except of a note outside of memory/. A day without a log
+    (`edit today`) gets one when you save it.
     """
     words = editor_command(call)
     file, line = memory.locate(target)
+    before = _read_or_none(file)
     memory.close()  # the editor may stay open for hours
     run_editor(call, [*words, *open_at_line(words[0], str(file), line)])
+    path = os.path.relpath(file, memory.store.bank.root)
+    if is_memory_file(path) and _read_or_none(file) != before:
+        done, screen = memory.store.adopt([path]), Screen(call)
+        if path not in memory.store.survey().changed:
+            screen.line("Saved ", (path, "path"), " (", output.commit_label(done.revision), ")")
+        screen.note(*done.notes)
+
+
+def _read_or_none(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
 
 
 def editor_command(call: Call, default: str = "") -> list[str]:
