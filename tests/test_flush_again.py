@@ -225,7 +225,7 @@ def test_the_command_prices_it_first_and_then_reads(shell: Shell) -> None:
         assert (
             done.out.index("would read about") < done.out.index("1 reworded") and "was: We leave" in done.out
         )
-        assert "has read every session" in shell.ok("flush", "--again", **key).out
+        assert "has already read every saved session" in shell.ok("flush", "--again", **key).out
 
 
 def test_the_command_asks_a_person(shell: Shell) -> None:

@@ -214,8 +214,8 @@ def _next_flush(found: Status, daemon: Mapping[str, Any], now: datetime) -> date
 
 NO_MODEL = "the daemon has no model"
 MODEL_KEY_HINT = (
-    "hint: `ua-memory daemon restart --with-key` in a shell that has your key, or name a logged-in client"
-    " (docs/model.md); `ua-memory consolidate` and `flush` use the model of the shell that calls them"
+    "hint: to let it use a model, run `ua-memory daemon restart --with-key` in a shell that has your key, or"
+    " configure a logged-in client (docs/model.md)"
 )
 """The daemon has only the keys that it was started with, so the shell may have one that it lacks."""
 
