@@ -675,6 +675,28 @@ def test_a_value_of_another_subject_is_no_newer_one(tmp_path: Path, old: str, ne
     assert hits[0].item.text == old.split("\n")[0] or query in ("postgres", "cache TTL")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        (
+            "also watchdog resets on #7, 3 a day",
+            "So #7's watchdog resets came from water in the connector: the ADC read 4095 and the loop hung",
+            "why did #7 keep resetting?",
+        ),
+        (
+            "l'heure c'est 48 euros, atelier ou pose pareil",
+            "Combien d'heures comptez-vous ? 34 à l'atelier de Lyon, 8 de pose avec les marches et le limon",
+            "quand est-ce qu'on pose l'escalier",
+        ),
+    ],
+)
+def test_an_explanation_with_the_same_words_is_no_newer_value(
+    tmp_path: Path, old: str, new: str, query: str
+) -> None:
+    hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), query).hits
+    assert len(hits) == 2 and not any(hit.replaces for hit in hits)
+
+
 @pytest.mark.parametrize(("kind", "lifted"), [(-1.0, False), (1.0, True)])
 def test_only_what_has_the_kind_of_answer_asked_for_is_newer(
     tmp_path: Path, kind: float, lifted: bool

@@ -444,7 +444,8 @@ class _Comparison:
         """Why a sentence does not replace an older one, '' if it does. If its hit `ranks_first`, most words
         must be shared, even if it states a change; if that `matches_worse`, it must state a change and share
         two words, or one and a date. Another date needs one shared word and all of the query's words that the
-        older sentence has."""
+        older sentence has. Another number without a stated change needs most words of the longer sentence:
+        explanations repeat those of what they explain."""
         if new.answers and new.answers == old.answers:
             return "it gives the same answer" if words_of(new.text) == words_of(old.text) else ""
         kinds = new.values.keys() & old.values.keys()
@@ -473,7 +474,8 @@ class _Comparison:
             return "it matches the query much worse, and does not replace it in so many words"
         if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
             return ""  # "Rent 1150 €", "Rent 1178 €"
-        enough = shared >= max(2, _MIN_OVERLAP * min(len(new.words), len(old.words)))
+        size = max if kinds == {"number"} and not changed else min
+        enough = shared >= max(2, _MIN_OVERLAP * size(len(new.words), len(old.words)))
         return "" if enough else "it shares too few words, and states no change of that"
 
     def _count_distinctive(self, new: _ValueSentence, old: _ValueSentence) -> int:
