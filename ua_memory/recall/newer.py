@@ -352,6 +352,7 @@ class _Comparison:
         ]  # fmt: skip
         self.asked, self._counted = _stems(query), dict[str, int]()
         self._texts = [f" {one.item.text.casefold()}" for one in self.near]
+        self._dated = [text for one, text in zip(self.near, self._texts, strict=True) if one.item.day]
         self._stated = [
             _value_sentences(one.item.text, plain=False)
             if one.item.record == SESSION
@@ -479,7 +480,7 @@ class _Comparison:
         return "" if enough else "it shares too few words, and states no change of that"
 
     def _count_distinctive(self, new: _ValueSentence, old: _ValueSentence) -> int:
-        """The number of common words that few texts have, or that are counted in both sentences."""
+        """The number of common words that few dated texts have, or that are counted in both sentences."""
         both = new.words & old.words
         enough = len(both) > 1 or (self.asked and self.asked <= both)
         counted = new.counted & old.counted if enough else frozenset[str]()
@@ -488,8 +489,8 @@ class _Comparison:
     def _is_rare(self, stem: str) -> bool:
         if stem not in self._counted:
             prefix = f" {stem}" if stem.isascii() else stem
-            self._counted[stem] = sum(prefix in text for text in self._texts)
-        return self._counted[stem] <= max(4, len(self._texts) // 3)
+            self._counted[stem] = sum(prefix in text for text in self._dated)
+        return self._counted[stem] <= max(4, len(self._dated) // 3)
 
 
 def _is_of_another(
