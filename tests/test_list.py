@@ -88,7 +88,8 @@ def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
     assert "3 of 9 shown; -n 9 shows all" in shell.ok("list", "-n", "3").err
     assert "noted 2026-11-21" in out and "#boat" in out
     assert re.search("The dentist is at nine.*about 2026-11-22", out), "a later day heads no list"
-    assert shell.ok("list", "--since", "tomorrow").out.startswith("Sunday 22 November 2026")
+    for by_date in (("--since", "tomorrow"), ("--by-date",)):
+        assert shell.ok("list", *by_date).out.startswith("Sunday 22 November 2026")
     assert "memory/2026-05-02.md:3" in out, "what has no id is named by its place"
 
 

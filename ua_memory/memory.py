@@ -352,11 +352,11 @@ class Memory:
 
     def list(
         self, *, filters: Filters | None = None, person: str = "", session: str = "", day: str = "",
-        limit: int | None = None, progress: Progress | None = None,
+        limit: int | None = None, by_date: bool = False, progress: Progress | None = None,
     ) -> ListResult:  # fmt: skip
         """What is remembered, without a query: facts and notes, or the kinds of the `filters`, the newest
         first; what no longer holds only if they say so. What is about a later day stands at the day that it
-        was noted, unless the filters name a time.
+        was noted, unless the filters name a time or `by_date` is set.
 
         `person` is a name or an alias that it contains, `session` the name or id of the session it was said
         in, or the beginning of an id, `day` an ISO day on which it was said, or that it is about. NotFound
@@ -373,7 +373,7 @@ class Memory:
                 session = self.sessions.get(session).session
         sessions = tuple({session, short_id(session)}) if session else ()
         where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
-        today = self.store.now().date().isoformat()
+        today = "" if by_date else self.store.now().date().isoformat()
         return list_items(self.index, where, limit, today, self._refresher(progress, vectors=False))
 
     def filters(

@@ -205,13 +205,14 @@ def list_(
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
     session: str = Option("", metavar="ID", help="From this session."),
     day: str | None = Option(None, metavar="DATE", help="From this day, or about it."),
+    by_date: bool = Option(False, "--by-date", help="Begin with the latest day to come."),
     days: bool = Option(False, "--days", help="Count the facts of each day; --limit counts days."),
 ) -> None:
     """List facts and notes by day, the latest first.
 
     Each stands under the day it is about, else the day it was said, which is what --since and --until
-    compare. Without these, what is about a later day stands under the day it was said. With --kind other
-    records are listed: observation, opinion, page, core, session.
+    compare. Without these and --by-date, what is about a later day stands under the day it was said. With
+    --kind other records are listed: observation, opinion, page, core, session.
     """
     if query:
         raise Usage("list takes no query", hint=shlex.join(["ua-memory", "search", *query]))
@@ -225,13 +226,15 @@ def list_(
     if on != last:
         raise Usage(f"{day!r} is not a single day", where="--day", hint=f"--since {on} --until {last}")
     of = {"person": person, "session": session, "day": on or ""}
-    return show_list(call, memory, filters, limit, **of)
+    return show_list(call, memory, filters, limit, by_date, **of)
 
 
-def show_list(call: Call, memory: Memory, filters: Filters, limit: int, **of: str) -> None:
+def show_list(
+    call: Call, memory: Memory, filters: Filters, limit: int, by_date: bool = False, **of: str
+) -> None:
     """Print the items that pass the filters, the latest day first; `of` goes to `memory.list`."""
     with progress(call, "Indexing") as tell:
-        found = memory.list(filters=filters, limit=limit, progress=tell, **of)
+        found = memory.list(filters=filters, limit=limit, by_date=by_date, progress=tell, **of)
     today, filtered = memory.store.now().date(), bool(filters or any(of.values()))
     emit_json(call, views.list_json(found))
     views.show_list(Screen(call), found, today, str(memory.store.bank.root), filtered=filtered)

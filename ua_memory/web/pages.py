@@ -109,7 +109,7 @@ def options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
 
 def days(bank: BankPages, query: Query) -> Shown:
     """The newest days, or those up to `before`, and the heat map."""
-    words = ["list", "-n", str(MOST_LISTED), *options(query)]
+    words = ["list", "--by-date", "-n", str(MOST_LISTED), *options(query)]
     if before := query.get("before"):
         words.append(f"--until={before}")
     found, today = bank.ask(*words), bank.today()
