@@ -363,7 +363,7 @@ class Memory:
         for a name that the bank does not know.
         """
         from ua_memory.index.filters import Filters
-        from ua_memory.recall.search import list_items
+        from ua_memory.recall.search import LAST_DAY, list_items
         from ua_memory.retain.ledger import short_id
 
         at_least(0, limit=limit)
@@ -373,7 +373,7 @@ class Memory:
                 session = self.sessions.get(session).session
         sessions = tuple({session, short_id(session)}) if session else ()
         where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
-        today = "" if by_date else self.store.now().date().isoformat()
+        today = LAST_DAY if by_date else self.store.now().date().isoformat()
         return list_items(self.index, where, limit, today, self._refresher(progress, vectors=False))
 
     def filters(

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -23,6 +22,7 @@ from ua_memory.hooks.context import placeholder_values
 from ua_memory.index.filters import parse_day
 from ua_memory.paths import is_memory_file, vault_of
 from ua_memory.records import Place
+from ua_memory.store import files
 from ua_memory.text.wording import counted, fill_groups, fill_tags
 from ua_memory.views import hits as views
 from ua_memory.views import output
@@ -463,19 +463,15 @@ def edit(call: Call, memory: Memory, target: str = Target) -> None:
     """
     words = editor_command(call)
     file, line = memory.locate(target)
-    before = _read_or_none(file)
+    path = os.path.relpath(file, memory.store.bank.root)
+    before = files.read(file) if is_memory_file(path) else None
     memory.close()  # the editor may stay open for hours
     run_editor(call, [*words, *open_at_line(words[0], str(file), line)])
-    path = os.path.relpath(file, memory.store.bank.root)
-    if is_memory_file(path) and _read_or_none(file) != before:
+    if is_memory_file(path) and files.read(file) != before:
         done, screen = memory.store.adopt([path]), Screen(call)
         if path not in memory.store.survey().changed:
             screen.line("Saved ", (path, "path"), " (", output.commit_label(done.revision), ")")
         screen.note(*done.notes)
-
-
-def _read_or_none(file: Path) -> bytes | None:
-    return file.read_bytes() if file.is_file() else None
 
 
 def editor_command(call: Call, default: str = "") -> list[str]:

@@ -396,10 +396,6 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     return sorted(near, key=sort_key) + found[RECENCY_HITS:]
 
 
-NEARLY_AS_WELL = 0.9
-"""The share of the best score that a note has which the query names by its title or alias."""
-
-
 def in_file_order(found: list[Ranked]) -> list[Ranked]:
     """The candidates; consecutive ones under one heading that match equally well, by its words, are in the
     order of their lines."""
@@ -417,6 +413,10 @@ def in_file_order(found: list[Ranked]) -> list[Ranked]:
             near = [one._replace(score=at.score) for one, at in zip(lines, near, strict=True)]
         ordered += near
     return ordered
+
+
+NEARLY_AS_WELL = 0.9
+"""The share of the best score that a note has which the query names by its title or alias."""
 
 
 def named_note_first(found: list[Ranked], text: str) -> list[Ranked]:

@@ -971,7 +971,7 @@ def list_items(
 ) -> ListResult:
     """The items that pass the filters, each verified against its file. The index is refreshed first."""
     where = replace(filters, kinds=filters.kinds or LISTED_KINDS, retired=bool(filters.retired))
-    today = LAST_DAY if filters.since or filters.until or filters.day else today or LAST_DAY
+    today = LAST_DAY if filters.since or filters.until or filters.day else today
     return _with_rebuild(index, refresh, lambda fresh: _list(index, where, limit, today, fresh))
 
 

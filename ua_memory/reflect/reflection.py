@@ -48,6 +48,7 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.noise import escape_tags
+from ua_memory.text.wording import MODEL_HINT
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.observations import ObservationView
@@ -610,8 +611,7 @@ def _with_renumbered_citations(done: Reflection, run: ReflectRun, name: str, usa
 
 
 NO_MODEL = (
-    "without a model this is the evidence in order, not an answer; a model would weigh it "
-    "(an API key, your own server or a client you are logged in to: docs/model.md)"
+    f"without a model this is the evidence in order, not an answer; a model would weigh it {MODEL_HINT}"
 )
 NO_OPINION_NOTE = "no opinion was formed: that needs a model"
 EARLIER_OPINIONS = 5

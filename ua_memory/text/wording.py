@@ -27,6 +27,8 @@ OFF = (
     " Nothing was read or written."
 )
 """The answer of every tool of an agent while memory is off."""
+MODEL_HINT = "(an API key, your own server or a client you are logged in to: docs/model.md)"
+"""How to get a model: the end of each message that one is missing."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.text.wording import MODEL_HINT
 from ua_memory.views import output
 from ua_memory.views.output import Screen, Styled, commit_label, count, fields, id_label, json_value
 
@@ -275,7 +276,7 @@ def show_page_change(screen: Screen, verb: str, done: PageChange) -> None:
 # -- refreshing pages ------------------------------------------------------------------------------------
 
 PAGE_WITHOUT_MODEL = (
-    f"without a model the page lists facts in their own words; a model would write it {output.MODEL_HINT}"
+    f"without a model the page lists facts in their own words; a model would write it {MODEL_HINT}"
 )
 
 
@@ -302,12 +303,9 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     if one.left_out:
         left = count(one.left_out, "more fact")
         screen.item([("  ! ", "warn")], f"no room for {left} (max_tokens in its header)")
-    screen.refused(one.refused, NOT_KEPT.format(one.by), apart=False)
+    screen.refused(one.refused, one.by, apart=False)
     screen.redacted(one.redacted)
     screen.note(*one.notes)
-
-
-NOT_KEPT = "Proposed by {}, but not saved:"
 
 
 def show_model_proposal(screen: Screen, one: Proposal) -> None:
@@ -317,7 +315,7 @@ def show_model_proposal(screen: Screen, one: Proposal) -> None:
         screen.note("a proposal: nothing was written; edit the file, or: ua-memory models update")
     else:
         screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
-    screen.refused(one.refused, NOT_KEPT.format(one.by), apart=False)
+    screen.refused(one.refused, one.by, apart=False)
     screen.note(*one.notes)
 
 
@@ -470,9 +468,7 @@ def decision_json(done: EntityDecision) -> dict[str, Any]:
 
 # -- consolidation ---------------------------------------------------------------------------------------
 
-CONSOLIDATED_WITHOUT_MODEL = (
-    f"without a model facts are only compared; no conclusions are drawn {output.MODEL_HINT}"
-)
+CONSOLIDATED_WITHOUT_MODEL = f"without a model facts are only compared; no conclusions are drawn {MODEL_HINT}"
 
 SHOWN_PAIRS = 20
 """Contradictions and refusals that are shown; the rest are counted."""
@@ -549,7 +545,7 @@ def _show_contradictions(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> 
 
 
 def _show_left_over(screen: Screen, done: ConsolidationResult) -> None:
-    screen.refused(done.refused[:SHOWN_PAIRS], f"Proposed by {done.by}, but not saved:")
+    screen.refused(done.refused[:SHOWN_PAIRS], done.by)
     if len(done.refused) > SHOWN_PAIRS:
         screen.line((f"  and {len(done.refused) - SHOWN_PAIRS} more", "faint"))
     if done.aside:

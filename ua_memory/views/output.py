@@ -54,8 +54,6 @@ DIFF_ROWS = (
     *(("@@", "hunk"), ("+", "added"), ("-", "removed")),
 )
 """Prefixes of a diff's lines → their styles."""
-MODEL_HINT = "(an API key, your own server or a client you are logged in to: docs/model.md)"
-"""How to get a model: the end of each message that one is missing."""
 MIN_TEXT_WIDTH = 24
 """Columns that a text needs beside its label. With fewer it starts on the next line."""
 
@@ -312,10 +310,10 @@ class Screen:
         for kind, number in kinds.items():
             self.note(f"removed before {before}: {kind}{f' ({number} times)' if number > 1 else ''}")
 
-    def refused(self, texts: Sequence[str], title: str, *, apart: bool = True) -> None:
+    def refused(self, texts: Sequence[str], by: str, *, apart: bool = True) -> None:
         """List what a model proposed and was refused below a title, which an empty line sets `apart`."""
         if texts:
-            (self.heading if apart else self.line)((title, "faint"))
+            (self.heading if apart else self.line)((f"Proposed by {by}, but not saved:", "faint"))
         for text in texts:
             self.item([("  ? ", "warn")], (text, "faint"))
 

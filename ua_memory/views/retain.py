@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.llm.ledger import sum_estimates
+from ua_memory.text.wording import MODEL_HINT
 from ua_memory.views import output
 from ua_memory.views.output import Screen, Styled, ago, commit_label, count, fields, id_label, printable
 
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
 
 NO_MODEL = (
-    "sentences were saved verbatim, without a model; a model selects and words facts better "
-    f"{output.MODEL_HINT}"
+    f"sentences were saved verbatim, without a model; a model selects and words facts better {MODEL_HINT}"
 )
 ID_LENGTH = 8
 """Characters of a session's id that are shown."""
@@ -48,7 +48,7 @@ def show_flush(screen: Screen, one: FlushedSession) -> None:
     for each in one.core:
         screen.heading((each.after.place.path, "path"), "  ", (each.after.name, "strong"))
         screen.changes(each.before.value if each.before else "", each.after.value)
-    screen.refused(one.refused, NOT_SAVED.format(one.by))
+    screen.refused(one.refused, one.by)
     screen.redacted(one.redacted)
     screen.note(*one.notes)
 
@@ -92,9 +92,6 @@ def _flush_counts(one: FlushedSession) -> str:
 def _show_added_fact(screen: Screen, fact: Fact) -> None:
     more = "".join(f" #{tag}" for tag in fact.tags) + (f"  ({fact.when})" if fact.when else "")
     screen.item([("  + ", "added")], fact.text, (more, "faint"), id_label(fact.id))
-
-
-NOT_SAVED = "Proposed by {}, but not saved:"
 
 
 def _show_added_facts(screen: Screen, found: Sequence[Fact]) -> None:
@@ -208,7 +205,7 @@ def _show_text(screen: Screen, one: RetainResult) -> None:
     _show_added_facts(screen, one.facts)
     for fact in one.removed:
         screen.item([("  - ", "removed")], fact.text, id_label(fact.id))
-    screen.refused(one.refused, NOT_SAVED.format(one.by))
+    screen.refused(one.refused, one.by)
     screen.redacted(one.redacted)
     screen.note(*(f"your own line, unchanged in {one.path}: {text[:80]}" for text in one.kept), *one.notes)
 
