@@ -180,6 +180,10 @@ def test_a_sentence_that_was_only_a_secret_is_not_kept(said: str, kept: bool) ->
         ),
         ("Lucía: Vale. Nunca como marisco", ["Lucía: Nunca como marisco"]),
         (
+            "Zoé : Je ne mange jamais de poisson. Je préfère toujours le train.",
+            ["Zoé: Je ne mange jamais de poisson.", "Zoé: Je préfère toujours le train."],
+        ),
+        (
             "Mark: I prefer tea over coffee\nTom: I hate its taste\n\nI never drink it at night.",
             [
                 "Mark: I prefer tea over coffee",
@@ -311,6 +315,19 @@ def test_exported_chats_and_mails_say_who_speaks_and_when(text: str, kept: list[
     (chunk,) = split_text(text)
     facts = extract_without_model(chunk, TextContext(FRIDAY)).facts
     assert [(fact.text, fact.when) for fact in facts] == kept
+
+
+def test_a_conversation_in_french_has_blanks_before_its_colons() -> None:
+    text = (
+        "Zoé Aubry : Mme Petit, où en est-on ?\n"
+        "Mme Petit\u202f: L'expert dit que le joint du voile 3 manque.\n"
+        "Zoé Aubry : Envoie les photos à Luc avant mercredi."
+    )
+    (chunk,) = split_text(text)
+    assert [fact.text for fact in extract_without_model(chunk, TextContext(FRIDAY)).facts] == [
+        "Zoé Aubry: Mme Petit, où en est-on ? – Mme Petit: L'expert dit que le joint du voile 3 manque.",
+        "Zoé Aubry: Envoie les photos à Luc avant mercredi.",
+    ]
 
 
 def test_an_exported_chat_is_flushed_by_its_messages() -> None:

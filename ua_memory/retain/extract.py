@@ -194,7 +194,7 @@ _ITALIC = late(
 )
 _NEXT_WORD = late(r"[\"'„“«(]*([^\W\d_]+)")
 
-_SPEAKER_LABEL = late(rf"[*_]*({PERSON_NAME}):[*_]* (?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?")
+_SPEAKER_LABEL = late(rf"[*_]*({PERSON_NAME})\s?:[*_]* (?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?")
 """A speaker's name, and whether they say "I"."""
 _FIELD = late(
     r"([A-ZÀ-Þ](?:[^:.!?\n]|\.(?= \d)){1,40}?|(?:morgen|mittag|abend|nacht)s|matin|midi|soir|morning|noon"
@@ -225,6 +225,8 @@ def sentences(text: str) -> list[Sentence]:
             if len(quote) > _LONGEST_SENTENCE:
                 continue
             said = without_markup(quote)
+            if speaker and n == 0:
+                said = re.sub(rf"^{re.escape(speaker)}\s:", f"{speaker}:", said)  # as in French
             if any(letter.isalpha() for letter in said):
                 marker = block.marker if n == 0 else ""
                 where = (len(found), number, marker, block.nested, block.heading, block.lead)

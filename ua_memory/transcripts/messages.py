@@ -236,8 +236,8 @@ _LINE = (  # title, a line for each day, and messages, whose time is of that day
     re.compile(rf"(?:\w{{2,9}}, )?(?P<day>{_NUMBERS})(?:\s?\(\w+\)| \w+)?\s*$"),
     re.compile(r"(?P<time>\d{1,2}:\d\d(?: [AP]M)?)\t(?:(?P<name>[^\t\n]{1,40})(?:\t|$))?"),
 )
-PERSON_NAME = r"(?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}"
-_NAME_LABEL = r"[*_]*(?P<name>{0}):[*_]* (?=\S)"
+PERSON_NAME = r"(?:(?:Frau|Herr|Mme|M\.|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}"
+_NAME_LABEL = r"[*_]*(?P<name>{0})\s?:[*_]* (?=\S)"
 _FROM = r"\u200e?(?:From|Von|De|Da) ?: *"
 _SENDER = r"\"?(?P<name>[^\"<(\n]{0,60}?)\"? *[<(]*(?P<mail>[\w.+-]+@[\w.-]+)[>)]*"
 _MAIL = (
@@ -422,7 +422,7 @@ def _name_labels(lines: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     if any(who[0] != "person" for name in names if (who := speaker(f"{name}:"))):
         return ()
     by_name = _NAME_LABEL.format("|".join(map(re.escape, names)))
-    ends = "|".join(rf"(?={re.escape(other)}:)" for other in others)
+    ends = "|".join(rf"(?={re.escape(other)}\s?:)" for other in others)
     return (re.compile(by_name), *([re.compile(ends)] if ends else []))
 
 
