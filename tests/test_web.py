@@ -546,6 +546,42 @@ def test_pages_say_what_there_is(browser: Browser) -> None:
     assert "<code>[[ -f x ]]</code>" in note
 
 
+def test_a_note_outside_the_bank_is_opened(tmp_path: Path) -> None:
+    """It was "no such file in the bank", under its whole path."""
+    note = tmp_path / "vault/notes/Deployment plan.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("# Deployment plan\n\nThe blue pipeline deploys on Mondays.\n")
+    bank = new_bank(tmp_path / "vault/bank")
+    assert Place(bank.root).run("config", "set", "extraPaths", str(note.parent), daemon="off").code == 0
+    page = Browser(bank.root)
+    found = page.page("/search?by=words&q=blue+pipeline")
+    (at,) = {link for link in found.links() if "Deployment" in link}
+    opened = page.page(at.partition("#")[0])
+    assert at.endswith("#L3") and "deploys on Mondays" in opened.text
+    for text in (found.text, opened.text.partition("$ ua-memory")[0]):
+        assert "notes/Deployment plan.md" in text and str(note.parent) not in text
+    assert f"vscode://file/{quote(str(note))}" in opened.links()
+
+
+def test_what_obsidian_reads_is_read() -> None:
+    shown = {
+        "> [!note] Before\n> Ask.": "<strong>Note</strong> Before<br />\nAsk.",
+        "$a_i * b_i * c\\{x\\}$ for $5 or $10": "<code>$a_i * b_i * c\\{x\\}$</code> for $5 or $10",
+        "[[Alice Smith#Work|Al]]": '<a href="/names/Alice%20Smith">Al</a>',
+        "![[plan.png]]": '<p><a href="/names/plan.png">plan.png</a>',
+        "![a](https://example.org/b.png)!": '<p><a href="https://example.org/b.png"',
+        "- [x] done": "<li>☑ done",
+        "---\ntags: [a]\n---\n# Plan": "<pre><code>tags: [a]\n</code></pre>\n<h1>Plan",
+        "| a |\n|--:|\n| 1 |": '<td class="n">1</td>',
+        "plain [!x] [ ] $x": "plain [!x] [ ] $x",
+    }
+    for text, html in shown.items():
+        assert html in render.markdown(text)
+    note = "> [!tip] Tea\n> is [[Tea pot|hot]]\n\n| a |\n|---|\n| 1 |\n\n```sh\nmake -- -x\n```"
+    assert render.first_line(note) == "Tea is hot | a | | 1 | make -- -x"
+    assert render.first_line("[ ] a -- b") == "☐ a -- b"
+
+
 def test_parts_of_a_page_that_are_asked_for_are_shown(fresh: Browser) -> None:
     """What a refresh would change, or that there is nothing to run, and why."""
     with Memory.open(fresh.root) as memory:

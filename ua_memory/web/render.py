@@ -28,9 +28,18 @@ STATIC = {
 """{name: media type} of the static files; no others are served."""
 LINES_EACH = 4
 """Edges of a name in a graph, besides the one to the hub."""
-_CITED = re.compile(r"\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
-_NAMED = re.compile(r"\[\[([^\]\[|#\n]{1,80})\]\]")
-_EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
+_CITED = re.compile(r"!?\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
+_NAMED = re.compile(r"!?\[\[([^\]\[|#\n]{1,80})(?:#[^\]\[|\n]*)?(?:\|([^\]\[\n]+))?\]\]")
+_CALLOUT = re.compile(r"\A\[!([\w-]+)\][+-]?")
+_MATH = re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]+(?<![\s\\])\$(?!\d)")
+_FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---(?:\n|\Z)", re.DOTALL)
+_MARKUP = re.compile(
+    r"\*\*|(?<!\w)__|__(?!\w)"
+    r"|^[ \t]*(?:>[ \t]*)+(?:\[![\w-]+\][+-]?)?|^[ \t]*(?:```|~~~).*$|^[ \t]*\|?[ :|-]*--[ :|-]*$",
+    re.MULTILINE,
+)
+"""Emphasis, quotes and callouts, fences of code, and the second line of a table."""
+_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _SESSION_TURN = re.compile(r"t-[0-9a-f]{8}\Z")
 
 
@@ -68,12 +77,16 @@ def _finalized(value: object) -> object:
 
 
 def fact_url(row: Mapping[str, Any]) -> str:
-    """The page of a result row of a command: a session, or a record by its id or else its place."""
+    """The page of a result row of a command: a session, a line of a file outside the bank, of which `why`
+    knows nothing, or a record by its id or else its place."""
+    path = str(row["path"])
     if row.get("source") == "sessions":
-        return session_url(str(row["path"]).rpartition("/")[2].removesuffix(".md"))
+        return session_url(path.rpartition("/")[2].removesuffix(".md"))
+    if path.startswith("/"):
+        return file_url(path, int(row.get("startLine") or 1))
     if row.get("id"):
         return f"/f/{quote(str(row['id']), safe='')}"
-    return f"/at/{quote(str(row['path']))}:{int(row.get('startLine') or 1)}"
+    return f"/at/{quote(path)}:{int(row.get('startLine') or 1)}"
 
 
 def file_url(path: str, line: int = 0) -> str:
@@ -123,22 +136,63 @@ def number(value: float) -> str:
 
 
 def first_line(text: str, most: int = 300) -> str:
-    """The text as one line of at most `most` characters, without markdown emphasis."""
-    return shorten(" ".join(_EMPHASIS.sub("", text).split()), most)
+    """The text as one line of at most `most` characters, without most of its markup."""
+    text = _NAMED.sub(lambda found: found[2] or found[1], _MARKUP.sub("", text))
+    return shorten(" ".join((_BOXES.get(text[:4], text[:4]) + text[4:]).split()), most)
 
 
 def markdown(text: str) -> Markup:
-    """Render markdown as HTML, without raw HTML and images. External links show their host in the title.
-    Citations link to their fact or turn, `[[names]]` to their page."""
+    """Render markdown as HTML, without raw HTML; images are links. External links show their host in the
+    title. Citations link to their fact or turn, `[[names]]` to their page. Formulas and front matter are
+    shown as code, a line break as one."""
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import link
     from markupsafe import Markup
 
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
-    parser.disable(["image", "html_block", "html_inline"])
+    def image(state: Any, silent: bool) -> bool:
+        start, is_image = state.pos, state.src.startswith("![", state.pos)
+        state.pos += is_image
+        found = is_image and link(state, silent)
+        state.pos = state.pos if found else start
+        return found
+
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": True})
+    parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
     parser.validateLink = _allowed  # type: ignore[method-assign]
     parser.add_render_rule("link_open", _link_open)
+    for cell in ("th_open", "td_open"):
+        parser.add_render_rule(cell, _cell_open)
+    parser.inline.ruler.at("image", image)
+    parser.inline.ruler.before("escape", "math", _math)
     parser.inline.ruler.before("link", "brackets", _brackets)
-    return Markup(parser.render(printable(text)))
+    parser.core.ruler.before("inline", "callouts", _callouts)
+    return Markup(parser.render(_FRONT_MATTER.sub(r"~~~~\n\1~~~~\n", printable(text))))
+
+
+def _math(state: Any, silent: bool) -> bool:
+    """A parser rule for inline text: `$…$` and `$$…$$` are code, so that nothing in them is markdown."""
+    found = _MATH.match(state.src, state.pos)
+    if not found or found.end() > state.posMax:
+        return False
+    if not silent:
+        state.push("code_inline", "code", 0).content = found[0]
+    state.pos = found.end()
+    return True
+
+
+def _callouts(state: Any) -> None:
+    """A parser rule: `[!note]` at the start of a quote is its title, `[ ]` of a list item a box."""
+    for before, token in zip(state.tokens, state.tokens[2:], strict=False):
+        if token.type == "inline" and before.type == "blockquote_open":
+            token.content = _CALLOUT.sub(lambda kind: f"**{kind[1].capitalize()}**", token.content)
+        elif token.type == "inline" and before.type == "list_item_open":
+            token.content = _BOXES.get(token.content[:4], token.content[:4]) + token.content[4:]
+
+
+def _cell_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
+    """A cell of a table; the policy of the page allows a class, but no style."""
+    tokens[at].attrs = {"class": "n"} if "right" in str(tokens[at].attrs.get("style")) else {}
+    return str(renderer.renderToken(tokens, at, options, env))
 
 
 def _brackets(state: Any, silent: bool) -> bool:
@@ -154,7 +208,7 @@ def _brackets(state: Any, silent: bool) -> bool:
             shown = str(numbers.setdefault(block, len(numbers) + 1))
             url = session_url(name, block) if _SESSION_TURN.match(block) else f"/f/{quote(block, safe='')}"
         else:
-            shown, url = found[1], name_url(found[1])
+            shown, url = found[2] or found[1], name_url(found[1])
         state.push("link_open", "a", 1).attrs = {"href": url}
         state.push("text", "", 0).content = shown
         state.push("link_close", "a", -1)
