@@ -323,6 +323,10 @@ def test_inside_a_code_repository_the_trail_goes_apart(tmp_path: Path) -> None:
     git(one.store.bank.git_dir, "config", "remote.origin.url", str(tmp_path / "code.git"))
     with pytest.raises(Conflict):
         sync(one)
+    git(tmp_path / "code.git", "branch", "-m", "main", "master")  # nor is it where their branches differ
+    with pytest.raises(Conflict, match=r"other branches \(master\)"):
+        sync(one)
+    assert git(tmp_path / "code.git", "branch", "--format=%(refname:short)").split() == ["master"]
 
 
 def test_other_files_of_the_repository_come_along_unless_both_changed_them(pair: tuple[Bank, Bank]) -> None:

@@ -191,8 +191,16 @@ class Remotes(Repository):
         return f"refs/remotes/{name}/{last or self.ref().removeprefix('refs/heads/')}"
 
     def offered(self, address: str) -> str | None:
-        """The commit of the remote's branch, None if there is none. Nothing is fetched."""
-        return self.heads(address)[1].get(self.ref().removeprefix("refs/heads/"))
+        """The commit of the remote's branch, None for an empty remote. Nothing is fetched.
+
+        Conflict for a bank beside code, if there are only other branches: this may be the code's remote.
+        """
+        branch, heads = self.ref().removeprefix("refs/heads/"), self.heads(address)[1]
+        if heads and branch not in heads and not self.own:
+            what = f"the remote has other branches ({', '.join(list(heads)[:3])}), and no {branch}"
+            hint = f"use an empty repository; or add it there: ua-memory git push {shlex.quote(address)} HEAD"
+            raise Conflict(what, where=printable(address), hint=printable(hint))
+        return heads.get(branch)
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
         """(the branch that a remote's HEAD names, or '', {branch: commit})."""
