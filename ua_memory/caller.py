@@ -58,7 +58,7 @@ class Call:
 
     `terminals` names those of "stdin", "stdout" and "stderr" that are terminals. `now` is None for the
     bank's own clock. `bank` is what `--bank` said, set while the arguments are read.
-    `link_names` are those of the bank that was opened.
+    `opened` are the folders of the bank that was opened, `link_names` its names for links.
     """
 
     argv: Sequence[str]
@@ -74,6 +74,7 @@ class Call:
     opener: Opener = in_process
     bank: str | None = None
     as_json: bool = field(init=False)
+    opened: paths.Bank | None = field(default=None, init=False)
     link_names: paths.LinkNames | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -225,7 +226,7 @@ def bank_of(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
     """The bank of a call, open for as long as the block lasts; `lenient` as `config.load` has it."""
     root = bank_root(call)
     with call.opener(root, settings_of(call, root, lenient=lenient), call.now) as memory:
-        call.link_names = memory.store.link_names
+        call.opened, call.link_names = memory.store.bank, memory.store.link_names
         yield memory
 
 

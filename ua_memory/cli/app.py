@@ -13,14 +13,20 @@ from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from types import SimpleNamespace
-from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeVar, get_type_hints
 
 import typer
 from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
-from ua_memory.caller import Call, call_of, of_process, opened
+from ua_memory.caller import Call, call_of, in_process, of_process, opened
 from ua_memory.views.output import run_reporting_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ua_memory.caller import Clock
+    from ua_memory.config import Config
 
 # -- verbs -------------------------------------------------------------------------------------------------
 # What all verbs share: common options, and the classes that parse their arguments.
@@ -366,35 +372,39 @@ def run(call: Call) -> int:
     return code
 
 
-def main(argv: list[str] | None = None) -> NoReturn:
-    """Run this process's own arguments, with its streams and environment, and exit."""
-    exit_process(run(of_process(argv)))
-
-
-def in_process(argv: list[str], data: bytes | None = None, *, start_next: bool = False) -> NoReturn:
-    """Run a command in this process, when no daemon accepted it, and exit.
+def main(argv: list[str] | None = None, data: bytes | None = None, *, start_next: bool = False) -> NoReturn:
+    """Run a command in this process, by default its own arguments, and exit.
 
     `data` is standard input that was read already. With `start_next` a daemon is started for the next
     command.
     """
-    from ua_memory.daemon.spawn import InProcess, ensure_started
-
     call = of_process(argv, data)
-    call.opener = opener = InProcess(call.env)
     code = run(call)
-    if start_next and opener.bank is not None:
-        ensure_started(opener.bank, call.env)
+    if start_next and call.opened is not None:
+        from ua_memory.daemon.spawn import ensure_started
+
+        ensure_started(call.opened, call.env)
     exit_process(code)
 
 
 def start_daemon(argv: list[str], data: bytes | None) -> None:
     """Start the daemon of the bank that a command needs. A command that needs none is run here instead."""
-    from ua_memory.daemon.spawn import DaemonStarted, InProcess
+    from ua_memory.daemon.spawn import ensure_answers
 
     call = of_process(argv, data)
-    call.opener = InProcess(call.env, insist=True)
+
+    def start_instead(root: Path, config: Config, now: Clock | None) -> NoReturn:
+        with in_process(root, config, now) as memory:
+            ensure_answers(memory.store.bank, call.env)
+        raise DaemonStarted
+
+    call.opener = start_instead
     with contextlib.suppress(DaemonStarted):
         exit_process(run(call))
+
+
+class DaemonStarted(BaseException):
+    """The daemon answers now. Not an Exception, so that it is not reported as an error."""
 
 
 def exit_with_error(argv: list[str], error: Exception) -> NoReturn:

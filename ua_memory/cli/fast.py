@@ -86,9 +86,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
             _exit(0)
     from ua_memory.cli import app
 
-    if mode == "off" or verb not in DAEMON_VERBS:
-        app.main(words)
-    app.in_process(words, data, start_next=mode == "auto" and verb in STARTING_VERBS)
+    app.main(words, data, start_next=mode == "auto" and verb in STARTING_VERBS)
 
 
 def _start_pager() -> None:

@@ -65,20 +65,18 @@ def answer_hook(words: list[str], data: bytes, *, start_next: bool) -> bool:
 
 def _answer_with_bank(words: list[str], data: bytes, *, start_next: bool) -> bool:
     """Answer an event by opening the bank in this process. True if a flush is due."""
-    from ua_memory.daemon.spawn import InProcess
     from ua_memory.hooks import capture
 
     call = _call(words, data)
     if call.debug:  # the command says what went wrong
-        from ua_memory.cli.app import in_process
+        from ua_memory.cli.app import main
 
-        in_process(words, data, start_next=start_next)
-    call.opener = opener = InProcess(call.env)
+        main(words, data, start_next=start_next)
     pid = int(option_value(words, "--pid") or 0)
     due = capture.answer_event(call, option_value(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
-    if start_next and opener.bank:
-        start_daemon(opener.bank)
+    if start_next and call.opened:
+        start_daemon(call.opened)
     return due
 
 

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ua_memory.caller import Clock
-    from ua_memory.config import Config
     from ua_memory.discovery import Folders
-    from ua_memory.memory import Memory
     from ua_memory.paths import Bank
     from ua_memory.upkeep.doctor import Check
 
@@ -240,29 +237,6 @@ def ensure_answers(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> 
             raise Busy(f"the daemon cannot be started: {why}", where=str(bank.root))
         time.sleep(0.05)
     raise Busy("the daemon does not answer", where=str(bank.root), hint="ua-memory daemon logs")
-
-
-class InProcess:
-    """An opener that remembers which bank it opened. With `insist` it starts the bank's daemon instead."""
-
-    def __init__(self, env: Mapping[str, str], *, insist: bool = False) -> None:
-        self.env, self.insist = env, insist
-        self.bank: Bank | None = None
-
-    @contextlib.contextmanager
-    def __call__(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
-        from ua_memory.caller import in_process
-
-        with in_process(root, config, now) as memory:
-            self.bank = memory.store.bank
-            if self.insist:
-                ensure_answers(self.bank, self.env)
-                raise DaemonStarted
-            yield memory
-
-
-class DaemonStarted(BaseException):
-    """The daemon answers now. Not an Exception, so that it is not reported as an error."""
 
 
 # -- status and stop ---------------------------------------------------------------------------------------

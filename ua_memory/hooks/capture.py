@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import caller, discovery
-from ua_memory.daemon.spawn import InProcess, Log
+from ua_memory.daemon.spawn import Log
 from ua_memory.errors import Malformed, NoBank
 from ua_memory.hooks import context, events
 from ua_memory.paths import make_private
@@ -169,7 +169,7 @@ def _recall_text(call: Call, memory: Memory, event: Event) -> str:
     if event.agent:
         return ""
     # Outside of the daemon there is no time to load Chroma and a model.
-    by_words = call.opener is caller.in_process or isinstance(call.opener, InProcess)
+    by_words = call.opener is caller.in_process
     wanted = noise.read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
     if wanted.long and wanted.skipped:
         Log(memory.store.bank.local, LOG_NAME).say(wanted.why)
