@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from ua_memory.daemon import connect
 from ua_memory.daemon.connect import PACKAGE, RequestRefused
@@ -203,54 +203,38 @@ def standard_input(data: bytes | None) -> io.BufferedIOBase:
 CODE_CHECK_INTERVAL = 1.0
 """Seconds between two checks."""
 
-FileState: TypeAlias = tuple[int, int]
+FileState = tuple[int, int]
+"""Size and modification time; zeros for a file that an installation is replacing."""
 
 
 class CodeVersion:
-    """Sizes and times of the package's files when this process started."""
+    """The package's files as they were when this process started."""
 
     def __init__(self) -> None:
-        self._folders, self._files = _package_state()
+        self._files = _package_files()
         self._last_check, self._changed = time.monotonic(), False
 
     def changed(self) -> bool:
-        """Whether files were replaced on disk since. Only folders and loaded modules are checked, a tenth of
-        all files: an installation changes a folder."""
+        """Whether files were replaced on disk since. All of them are looked at, in some two milliseconds."""
         if not self._changed and time.monotonic() - self._last_check > CODE_CHECK_INTERVAL:
             self._last_check = time.monotonic()
-            same = (_file_state(file) == self._files[file] for file in _loaded_files() if file in self._files)
-            self._changed = not all(same) or not self._settled()
+            self._changed = _package_files() != self._files
         return self._changed
 
-    def _settled(self) -> bool:
-        """Whether the folders are unchanged, or hold the same files: Python adds compiled files."""
-        if all(_file_state(folder) == was for folder, was in self._folders.items()):
-            return True
-        self._folders, files = _package_state()
-        return files == self._files
 
-
-def _package_state() -> tuple[dict[str, FileState], dict[str, FileState]]:
-    """The package's folders and modules, each with its size and time."""
-    folders: dict[str, FileState] = {}
-    files: dict[str, FileState] = {}
+def _package_files() -> dict[str, FileState]:
+    """The package's modules, loaded or not."""
+    found: dict[str, FileState] = {}
     for folder, below, names in os.walk(PACKAGE):
         below[:] = [name for name in below if name != "__pycache__"]
-        folders[folder] = _file_state(folder)
-        files |= {path: _file_state(path) for name in names if (path := f"{folder}/{name}").endswith(".py")}
-    return folders, files
-
-
-def _loaded_files() -> list[str]:
-    """Paths where the loaded modules of this package may be."""
-    own = [name.split(".")[1:] for name in [*sys.modules] if f"{name}.".startswith("ua_memory.")]
-    return ["/".join([PACKAGE, *parts]) + end for parts in own for end in (".py", "/__init__.py")]
+        found |= {path: _file_state(path) for name in names if (path := f"{folder}/{name}").endswith(".py")}
+    return found
 
 
 def _file_state(path: str) -> FileState:
     try:
-        found = os.stat(path)  # noqa: PTH116 (a hundred of them on the way to an answer)
-    except OSError:  # an installation under way
+        found = os.stat(path)  # noqa: PTH116 (a hundred and more of them on the way to an answer)
+    except OSError:
         return 0, 0
     return found.st_size, found.st_mtime_ns
 
