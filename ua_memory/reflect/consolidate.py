@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from ua_memory.errors import (
     BudgetSpent,
-    Busy,
     KeyRejected,
     ModelMisbehaved,
     ModelRefused,
@@ -116,7 +114,9 @@ class ConsolidationRun:
     def run(self) -> ConsolidationResult:
         """Consolidate. Busy if another run is active; what the store raises. An error of the model ends the
         run and is in the result."""
-        with self._claim():
+        self.store.make_state()
+        busy = "another consolidation is running", "try again when it is done"
+        with locked(self.store.bank.state / CLAIM, 0, *busy):
             # Finish a killed run's revision first, whose changes cannot be read before.
             self.store.require_settled()
             work = self.work()
@@ -269,18 +269,6 @@ class ConsolidationRun:
         draft.body = "\n".join(f"{one.how} ^{one.after.id} in {one.after.place.path}" for one in changes)
         draft.trailers |= {key: proposals.trailer_values(each) for key, each in names.items() if each}
         draft.facts = list(dict.fromkeys(f"^{one.after.id}" for one in changes))
-
-    @contextmanager
-    def _claim(self) -> Iterator[None]:
-        self.store.make_state()
-        file = self.store.bank.state / CLAIM
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(locked(file, 0))
-            except Busy as error:
-                hint = "try again when it is done"
-                raise Busy("another consolidation is running", where=error.where, hint=hint) from error
-            yield
 
 
 def summarize(changes: Sequence[proposals.ObservationChange], facts: int) -> str:

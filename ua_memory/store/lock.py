@@ -30,17 +30,21 @@ may be available to wait in it."""
 
 
 @contextlib.contextmanager
-def locked(file: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock, waiting up to `seconds`. Busy names the process that holds it; CannotWrite."""
+def locked(
+    file: Path, seconds: float, what: str = "another process is writing", hint: str = "try again"
+) -> Iterator[None]:
+    """Hold the lock, waiting up to `seconds`. Busy says `what` its holder does; CannotWrite."""
     with contextlib.ExitStack() as opened:
         fd = _open(file)
         opened.callback(os.close, fd)
-        if not _try_lock(fd, file):
-            if not seconds:  # the queue would give us the lock later, and keep others out for a moment
-                raise _busy(fd)
+        held = _try_lock(fd, file)
+        if not held and seconds:  # else the queue would give us the lock later, and keep others out meanwhile
             queued = _QueuedLock(_open(file))
             opened.callback(queued.release)
-            _wait_for_lock(queued, fd, file, time.monotonic() + seconds)
+            held = _wait_for_lock(queued, fd, file, time.monotonic() + seconds)
+        if not held:
+            holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise Busy(what, where=f"process {holder}", hint=hint)
         _write_pid(fd)
         yield
 
@@ -80,18 +84,13 @@ class _QueuedLock:
                 os.close(self._fd)
 
 
-def _wait_for_lock(queued: _QueuedLock, fd: int, file: Path, deadline: float) -> None:
+def _wait_for_lock(queued: _QueuedLock, fd: int, file: Path, deadline: float) -> bool:
     while True:
         left = deadline - time.monotonic()
         if queued.wait(max(0.0, min(left, random.uniform(0.5, 1) * POLL_SECONDS))) or _try_lock(fd, file):
-            return
+            return True
         if time.monotonic() > deadline:
-            raise _busy(fd)
-
-
-def _busy(fd: int) -> Busy:
-    holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
-    return Busy("another process is writing", where=f"process {holder}", hint="try again")
+            return False
 
 
 def _open(file: Path) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, checked, writing
+from ua_memory.errors import Malformed, NotFound, UaMemoryError, checked, writing
 from ua_memory.git import rewrite
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.index.sync import stop_after
@@ -386,12 +386,9 @@ def _drop_answers(store: Store, needles: Sequence[Needle], ids: Collection[str])
     kept = [one for one, said in left if not any(needle.is_in(said) for needle in needles)]
     if len(kept) == len(there):
         return False
-    try:
-        with locked(store.bank.state / CLAIM, store.config.lock_seconds):
-            answers.keep_only(kept)
-    except Busy as error:
-        hint = "try again when it is done"
-        raise Busy("a consolidation is running", where=error.where, hint=hint) from error
+    busy = "a consolidation is running", "try again when it is done"
+    with locked(store.bank.state / CLAIM, store.config.lock_seconds, *busy):
+        answers.keep_only(kept)
     return True
 
 
