@@ -554,12 +554,10 @@ def reflect(
     be supported by what it cites. Without a model (docs/model.md) the evidence is
     printed in that order. Nothing is written, except with --keep.
     """
-    if not question or not " ".join(question).strip():
-        raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
     filters = where.filters(call, memory)
     with output.progress(call, "Thinking"):
         found = memory.reflect(
-            " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens,
+            " ".join(question or ()), model=call.model(memory), budget=budget, max_tokens=max_tokens,
             schema=_read_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
     show_result(call, found, hits.answer_json, hits.show_answer, explain)

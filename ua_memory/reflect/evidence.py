@@ -144,7 +144,7 @@ class EvidenceCollector:
 
     def _from_hit(self, layer: Layer, hit: Hit) -> EvidencePiece:
         item = hit.item
-        record = self._record_at(item.path, item.line)
+        record = next((one for one in self._records(item.path) if one.place.line == item.line), None)
         if record is not None and not isinstance(record, MentalModel):
             made = self._from_record(record, layer)
             if item.untrusted and not made.untrusted:
@@ -255,9 +255,6 @@ class EvidenceCollector:
             except (UaMemoryError, OSError):  # gone meanwhile, or not the bank's
                 self._files[path] = ()
         return self._files[path]
-
-    def _record_at(self, path: str, line: int) -> Record | None:
-        return next((one for one in self._records(path) if one.place.line == line), None)
 
 
 def is_evidence(hit: Hit) -> bool:
