@@ -222,10 +222,46 @@ def test_what_is_typed_is_searched_and_the_focus_stays(watch: Callable[..., Watc
     assert page.locator("header input[name=q]").input_value() == "heroku price"
     assert page.locator("header input[name=q]").evaluate("box => box === document.activeElement")
     assert page.url.endswith("/search?q=heroku%20price")
+    assert page.title() == "heroku price · ua-memory"
     page.keyboard.press("Escape")
     page.keyboard.press("w")
     assert page.locator("input[name=why]").evaluate("box => box === document.activeElement")
     assert seen.said == []
+
+
+@pytest.mark.parametrize("width", [400, 1100])
+def test_nothing_moves_once_it_is_connected(watch: Callable[..., Watched], width: int) -> None:
+    tops = []
+    for scripts in (False, True):
+        seen = watch(viewport={"width": width, "height": 700}, java_script_enabled=scripts)
+        page = seen.go("/names")
+        if scripts:
+            ready(page)
+        tops.append(page.locator("h1").bounding_box()["y"])
+    assert tops[0] == tops[1]
+
+
+def test_what_is_written_from_the_right_begins_there(watch: Callable[..., Watched], root: Path) -> None:
+    assert Place(root).run("insert", "הקומקום כחול.", daemon="off").code == 0
+    first, last = (
+        f"""one => {{ const range = document.createRange(), text = one.firstChild, at = {at};
+        range.setStart(text, at); range.setEnd(text, at + 1); return range.getBoundingClientRect().x; }}"""
+        for at in ("0", "text.length - 1")
+    )
+    page = watch(bypass_csp=True).go("/")
+    fact = page.locator(".fact .text", has_text="הקומקום")
+    assert fact.evaluate(first) > fact.evaluate(last), "the full stop is to the left"
+    fact.click()
+    page.get_by_text("In its file").wait_for()
+    assert page.locator("h1").evaluate(first) > page.locator("h1").evaluate(last)
+
+
+def test_it_prints_dark_on_white(watch: Callable[..., Watched]) -> None:
+    page = watch(color_scheme="dark", bypass_csp=True).go("/core")
+    dark = page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor") != dark
+    assert not page.locator("header").is_visible() and not page.locator("main form").first.is_visible()
 
 
 def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:

@@ -35,6 +35,8 @@ function search() {
       if (signal.aborted || (by && meant)) return;  // words that come late replace nothing better
       meant = !by;
       main.innerHTML = policy.createHTML(text);
+      document.title = `${q} · ua-memory`;
+      document.querySelector("nav [aria-current]")?.removeAttribute("aria-current");
       ready();
     } catch (error) {
       if (error.name !== "AbortError") throw error;
@@ -191,7 +193,10 @@ function ready() {
   const copy = main.querySelector("button.copy");
   if (copy && navigator.clipboard) {
     copy.hidden = false;
-    copy.onclick = () => navigator.clipboard.writeText(copy.previousElementSibling.textContent.slice(2));
+    copy.onclick = async () => {
+      await navigator.clipboard.writeText(copy.previousElementSibling.textContent.slice(2));
+      copy.textContent = "copied";
+    };
   }
 }
 ready();
