@@ -538,7 +538,7 @@ def test_pages_say_what_there_is(browser: Browser) -> None:
     assert "In its file" in card.text and "$ ua-memory why" in card.text
     assert "Bob" in browser.page("/names/Alice").text
     found = browser.page("/search?q=Heroku&by=words")
-    assert "Fly.io" in found.text and "by words alone" in found.text
+    assert "Fly.io" in found.text and "by words alone" in found.text and "not requested" not in found.text
     assert "Nothing found" in browser.page("/search?q=zzyzx&by=words").text
     assert "short answers" in browser.page("/core").text
     note = browser.get("/files/memory/note.md").text
@@ -615,7 +615,9 @@ def test_what_commands_print_is_shown_as_people_read_it(
     beliefs = fresh.page("/beliefs")
     assert f"/f/{opinion['id']}" in beliefs.links() and f"/f/{opinion['because'][0]['id']}" in beliefs.links()
     work = fresh.page("/work")
-    assert "A conversation of 275 turns of claude-code, session 258c7280, waits since 2026-11-21" in work.text
+    assert (
+        "A conversation of 275 turns of claude-code, session 258c7280, waiting since 2026-11-21" in work.text
+    )
     assert "at most $0.07 a day" in work.text and "+00:00" not in work.text and "documentId" not in work.text
     proposed = EXAMPLES["core proposals"]["proposals"][0]
     assert f"/f/{proposed['id'][1:]}" in fresh.page("/core?proposals=1").links()
@@ -696,6 +698,27 @@ def test_a_consolidation_is_shown_without_its_bookkeeping(fresh: Browser) -> Non
     assert row["trailers"].keys() & {"Compared", "Considered"}
     page = fresh.page(f"/diary/{row['revision'][:12]}")
     assert "Compared" not in page.text and "Considered" not in page.text
+
+
+def test_what_is_not_trusted_is_marked_on_every_view(fresh: Browser) -> None:
+    """A name's facts had no origin."""
+    (fresh.root / "memory/2026-11-20.md").write_text(
+        "- Alice sells boats\n  - origin: web (https://example.org)\n- Alice rows\n"
+    )
+    for url in ("/", "/names/Alice", "/search?q=alice&by=words"):
+        page = fresh.page(url)
+        assert page.text.count("from the web") == 1, url
+        assert sum("untrusted" in str(a.get("class")) for _, a in page.tags) == 1, url
+    assert fresh.page("/names/Alice").text.count("▪") == 1
+
+
+def test_a_hand_edit_is_told_in_words(fresh: Browser) -> None:
+    (fresh.root / "memory/2026-11-20.md").write_text("- The kettle is blue\n")
+    fresh.memory.store.adopt()
+    (row,) = fresh.get("/diary.json?op=edit").json()["revisions"]
+    page = fresh.page(f"/diary/{row['revision'][:12]}")
+    assert f"{row['says']}\n" in page.text and "viaeditor" in page.text
+    assert ".md#" not in page.text and "+00:00" not in page.text
 
 
 def test_what_was_said_is_linked(fresh: Browser) -> None:

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 # read or parsed is reported and retried at the next refresh.
 
 
-READY = "ready"
+READY, NOT_REQUESTED = "ready", "not requested"
 Stop = Callable[[], bool]
 """Whether the time is up. Called after each unit of work, so that every refresh makes progress."""
 MIN_FILES_READ = 50
@@ -407,7 +407,7 @@ class Index:
         self, began: float, done: Refresh, vectors: bool, progress: Progress | None, stop: Stop | None
     ) -> Refresh:
         """Update the vectors, and complete the report on the words."""
-        caught, done.semantic = CatchUp(), "not requested"
+        caught, done.semantic = CatchUp(), NOT_REQUESTED
         if vectors and done.left_files:  # words first; vectors that are already open are used as they are
             done.semantic = READY if self._vectors else NO_TIME
         elif vectors:

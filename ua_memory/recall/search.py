@@ -17,7 +17,7 @@ from ua_memory.index import words as index_words
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, embed_queries
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
-from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
+from ua_memory.index.sync import NOT_REQUESTED, READY, CurrentFiles, Index, Refresh
 from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english, is_unspaced, specific_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
@@ -321,7 +321,7 @@ class _Search:
         left = (("files", report.left_files), ("texts", report.left_texts))
         self.left = {name: count for name, count in left if count}
         self.notes = [*report.notes, *(str(problem) for problem in report.failed)]
-        if report.semantic != READY:
+        if report.semantic not in (READY, NOT_REQUESTED):
             self.notes.append(f"keyword search only: {report.semantic}")
         self.behind = [f"indexing: {_backlog(self.left)}"] if self.left else []
 

@@ -428,11 +428,12 @@ def entity_summary_json(one: EntitySummary) -> dict[str, Any]:
 def entity_json(found: EntityDetails, limit: int) -> dict[str, Any]:
     """An entity with its newest facts as JSON."""
     facts = ((item, {"text": item.text, "day": item.day or item.date}) for item in reversed(found.items))
+    known = ("record", "kind", "when?", "origin", "place")
     return {
         **entity_summary_json(found.known),
         "beside": [{"name": name, "count": number} for name, number in found.beside.items()],
         "timeline": [{"when": when, "count": number} for when, number in found.timeline.items()],
-        "facts": [said | fields(item, "record", "kind", "place") for item, said in islice(facts, limit)],
+        "facts": [said | fields(item, *known) for item, said in islice(facts, limit)],
     }
 
 
