@@ -14,6 +14,7 @@ from ua_memory.records import CoreBlock, Fact, Observation
 from ua_memory.upkeep.merge import Merge, merge
 
 DAY, NEXT, CORE = "memory/2026-11-21.md", "memory/2026-11-22.md", "MEMORY.md"
+BELIEFS = "memory/observations/Alice.md"
 BASE = """# 2026-11-21
 
 ## 09:00 · codex · tool
@@ -44,6 +45,37 @@ def test_what_each_side_adds_stays_below_its_own_heading() -> None:
     done = of(ours, theirs)
     assert text(done) == theirs + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n" and not done.notes
     assert facts(done)["dddddddddd"].said_by == "web" and done.added == 1
+
+
+BELIEF = """# Alice
+
+- Alice drinks tea at {2}. ^{0}
+  - proofs: 2
+  - proof: [[2026-11-21#^aaaaaaaaaa]] "Alice drinks tea."
+  - proof: [[2026-11-21#^{1}]] "a line without an id"
+  - trend: new
+"""
+
+
+def test_what_both_machines_concluded_and_the_line_that_both_gave_an_id_are_there_once() -> None:
+    def side(belief: str, line: str, when: str) -> dict[str, bytes]:
+        log = BASE.replace("without an id\n", f"without an id ^{line}\n")
+        return {DAY: log.encode(), BELIEFS: BELIEF.format(belief, line, when).encode()}
+
+    ours, theirs = side("oooooooooo", "pppppppppp", "four"), side("tttttttttt", "uuuuuuuuuu", "four")
+    done = merge({DAY: BASE.encode()}, ours, theirs)
+    assert done.files == theirs and not done.notes
+    both = text(merge({DAY: BASE.encode()}, side("oooooooooo", "pppppppppp", "five"), theirs), BELIEFS)
+    assert both.count("^uuuuuuuuuu") == 2 and "pppppppppp" not in both, "another belief cites their id"
+
+
+@pytest.mark.parametrize("place", ["10:00 · cli · session 8f2c", "10:01 · cli"])
+def test_what_was_said_twice_is_there_twice(place: str) -> None:
+    ours, theirs = (
+        f"{BASE}\n## {place}\n\n- said ^cccccccccc\n",
+        f"{BASE}\n## 10:00 · cli\n\n- said ^dddddddddd\n",
+    )
+    assert facts(of(ours, theirs)).keys() > {"cccccccccc", "dddddddddd"}
 
 
 def test_deleted_and_unchanged_is_deleted_but_deleted_and_changed_is_kept_and_told() -> None:

@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS
+from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS, is_dated
 from ua_memory.errors import Conflict, NotFound, TooLarge, writing
 from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
@@ -224,6 +224,27 @@ def _part_texts(parts: Iterable[bytes], units: Mapping[Key, MergeUnit]) -> list[
         (units[key].lines if key in units else b"") if (key := token_key(part)) else part for part in parts
     )
     return [text.decode("utf-8", "replace").strip() for text in found if text.strip()]
+
+
+def _ids_of_the_same(base: Side, ours: Side, theirs: Side) -> dict[bytes, bytes]:
+    """{our id: theirs} of what both sides wrote or gave an id, such as a belief that both drew at night or
+    the line of a person that it cites. It would be there twice."""
+
+    def new(side: Side, other: Side) -> dict[tuple[object, ...], str]:
+        found: dict[tuple[object, ...], list[str]] = {}
+        for key, unit in side.units.items():
+            record = unit.record
+            if key in base.units or key in other.units or not isinstance(record, statements.Statement):
+                continue
+            if record.id and is_generated(record.id):
+                part = (
+                    record.heading if is_dated(unit.path.rpartition("/")[2]) else getattr(record, "scope", "")
+                )
+                found.setdefault((type(record), unit.path, record.text, part), []).append(record.id)
+        return {same: ids[0] for same, ids in found.items() if len(ids) == 1}
+
+    mine, there = new(ours, theirs), new(theirs, ours)
+    return {f"^{mine[same]}".encode(): f"^{there[same]}".encode() for same in mine.keys() & there.keys()}
 
 
 def _is_paragraph(raw: bytes) -> bool:
@@ -551,6 +572,10 @@ class _BankMerge:
     def run(self) -> Merge:
         self.paths = sorted({*self.base, *self.ours, *self.theirs})
         sides = [split_files(files) for files in (self.base, self.ours, self.theirs)]
+        if names := _ids_of_the_same(*sides):
+            pattern = re.compile(rb"(?:%s)\b" % b"|".join(map(re.escape, names)))
+            self.ours = {path: pattern.sub(lambda m: names[m[0]], data) for path, data in self.ours.items()}
+            sides[1] = split_files(self.ours)
         if twice := frozenset[Key]().union(*(side.duplicates for side in sides)):
             # A key that occurs twice on one side identifies nothing on any side.
             sides = [split_files(files, twice) for files in (self.base, self.ours, self.theirs)]
