@@ -574,12 +574,15 @@ def test_what_obsidian_reads_is_read() -> None:
         "---\ntags: [a]\n---\n# Plan": "<pre><code>tags: [a]\n</code></pre>\n<h1>Plan",
         "| a |\n|--:|\n| 1 |": '<td class="n">1</td>',
         "plain [!x] [ ] $x": "plain [!x] [ ] $x",
+        "- tea ^k7m2q5x4tb": '<li>tea <a href="/f/k7m2q5x4tb" class="cite">^k7m2q5x4tb</a>',
     }
     for text, html in shown.items():
         assert html in render.markdown(text)
     note = "> [!tip] Tea\n> is [[Tea pot|hot]]\n\n| a |\n|---|\n| 1 |\n\n```sh\nmake -- -x\n```"
     assert render.first_line(note) == "Tea is hot | a | | 1 | make -- -x"
     assert render.first_line("[ ] a -- b") == "☐ a -- b"
+    line = render.with_links("<b> ^k7m2q5x4tb ^t-94eb0068")
+    assert line == '&lt;b&gt; <a href="/f/k7m2q5x4tb">^k7m2q5x4tb</a> ^t-94eb0068'
 
 
 def test_parts_of_a_page_that_are_asked_for_are_shown(fresh: Browser) -> None:
@@ -743,6 +746,31 @@ def test_a_command_is_shown_as_one_types_it() -> None:
 def test_a_word_is_found_while_it_is_typed(browser: Browser) -> None:
     for typed in ("hero", "alice moved the api to her", "Hero"):
         assert "Fly.io" in browser.page(f"/search?by=words&q={quote(typed)}").text, typed
+
+
+def test_a_search_is_not_made_once_its_page_has_gone(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever types fast leaves a search with each letter, and the last waited for all of them."""
+    made, sent = [], []
+    monkeypatch.setattr(browser.bank, "by_words", lambda *_: made.append(1))
+
+    async def gone() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = {"host": HOST, "cookie": browser.cookie, "sec-fetch-site": "same-origin"}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/search",
+        "query_string": b"q=hero&by=words",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    asyncio.run(browser.guard(scope, gone, send))
+    assert made == [] and sent[0]["status"] == 499
 
 
 def test_the_map_has_all_days_of_a_year(fresh: Browser) -> None:

@@ -78,6 +78,7 @@ class Web:
         self.served, self.templates = served, render.environment()
         threads = {name: ThreadPoolExecutor(1, f"web-{name}") for name in served.banks}
         self.threads: Mapping[Thread, Executor] = threads
+        self.turns = {name: asyncio.Lock() for name in served.banks}
         self.live, self.stopping = 0, asyncio.Event()
         self.drawn: dict[tuple[str, str, bool], tuple[Shown, str]] = {}
 
@@ -96,12 +97,18 @@ class Web:
     # -- pages ---------------------------------------------------------------------------------------------
 
     def _handler(self, view: Page) -> Callable[[Request], Any]:
+        from starlette.responses import Response
+
         async def answer(request: Request) -> Response:
             query = {**dict(request.query_params), **request.path_params}
             if len(query.get("q", "")) > pages.LONGEST_QUERY:
                 return self._error(request, Failed(2, {"message": "the query is longer than 400 characters"}))
+            thread = self._thread(view, query)
             try:
-                shown = await self._in(self._thread(view, query), view, query)
+                async with self.turns[thread]:
+                    if await request.is_disconnected():  # another letter was typed meanwhile
+                        return Response(status_code=499)
+                    shown = await self._in(thread, view, query)
             except UaMemoryError as error:
                 return self._error(request, error)
             return self._shown(request, shown)

@@ -40,6 +40,7 @@ _MARKUP = re.compile(
 )
 """Emphasis, quotes and callouts, fences of code, and the second line of a table."""
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+_ID = re.compile(r"\^([a-z2-7]{10})(?!\S)")
 _SESSION_TURN = re.compile(r"t-[0-9a-f]{8}\Z")
 
 
@@ -59,7 +60,7 @@ def environment() -> Environment:
     made.filters |= {
         "markdown": markdown, "fact_url": fact_url, "file_url": file_url, "name_url": name_url,
         "shell": shell, "session_url": session_url, "turn_url": turn_url, "weekday": weekday,
-        "number": number, "first_line": first_line,
+        "number": number, "first_line": first_line, "with_links": with_links,
     }  # fmt: skip
     made.globals |= {
         "heat_map": heat_map, "wheel": wheel, "hunks": hunks, "plan_hash": plan_hash, "address": address,
@@ -141,6 +142,13 @@ def first_line(text: str, most: int = 300) -> str:
     return shorten(" ".join((_BOXES.get(text[:4], text[:4]) + text[4:]).split()), most)
 
 
+def with_links(line: str) -> Markup:
+    """A line as it is in its file, with links of ids to their facts."""
+    from markupsafe import Markup, escape
+
+    return Markup(_ID.sub(r'<a href="/f/\1">^\1</a>', str(escape(printable(line)))))
+
+
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without raw HTML; images are links. External links show their host in the
     title. Citations link to their fact or turn, `[[names]]` to their page. Formulas and front matter are
@@ -181,12 +189,15 @@ def _math(state: Any, silent: bool) -> bool:
 
 
 def _callouts(state: Any) -> None:
-    """A parser rule: `[!note]` at the start of a quote is its title, `[ ]` of a list item a box."""
+    """A parser rule: `[!note]` at the start of a quote is its title, `[ ]` of a list item a box, and a fact's
+    `^id` a link."""
     for before, token in zip(state.tokens, state.tokens[2:], strict=False):
         if token.type == "inline" and before.type == "blockquote_open":
             token.content = _CALLOUT.sub(lambda kind: f"**{kind[1].capitalize()}**", token.content)
         elif token.type == "inline" and before.type == "list_item_open":
             token.content = _BOXES.get(token.content[:4], token.content[:4]) + token.content[4:]
+    for token in state.tokens:
+        token.content = _ID.sub(r"[^\1](/f/\1)", token.content) if token.type == "inline" else token.content
 
 
 def _cell_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
