@@ -148,7 +148,7 @@ def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     nudged: list[str] = []
     warm = WarmBank(bank.root, bank.store.config, bank.store.bank.pending, {})
     warm.snapshots = SnapshotCache(lambda: None)
-    idle: Any = SimpleNamespace(next_due=lambda: NEVER, key="", watches=False)
+    idle: Any = SimpleNamespace(next_check=NEVER, key="", watches=False)
     return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False, idle), said, nudged
 
 

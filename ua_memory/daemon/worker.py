@@ -97,7 +97,7 @@ class Worker:
     @property
     def idle_seconds(self) -> float:
         """Seconds since the last job; 0 while one runs or waits."""
-        return 0.0 if self.busy or not self._jobs.empty() else time.monotonic() - self.last
+        return 0.0 if self.busy or self.has_jobs else time.monotonic() - self.last
 
     @property
     def has_jobs(self) -> bool:
@@ -232,7 +232,9 @@ class BackgroundJobs:
     def __init__(self, root: Path, env: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._root, self._env, self._say = root, dict(env), say
         self._process: subprocess.Popen[bytes] | None = None
-        self._next, self._warned = 0.0, False
+        self.next_check = 0.0
+        """When `check` is due, in seconds of the monotonic clock."""
+        self._warned = False
         self._last: dict[str, JobRun | None] = {}
         self._next_watched = self._next_upkeep = 0.0
         self.watches = False
@@ -240,13 +242,9 @@ class BackgroundJobs:
         self.key, self._text = "", False
         """The key of the running job; '' for none."""
 
-    def next_due(self) -> float:
-        """When `check` is due, in seconds of the monotonic clock."""
-        return self._next
-
     def check(self, memory: Memory, resting: float) -> None:
         """Check the running process, or start a job that is due."""
-        self._next = time.monotonic() + (1.0 if self.key else QUEUE_INTERVAL)
+        self.next_check = time.monotonic() + (1.0 if self.key else QUEUE_INTERVAL)
         if self._process is not None:
             self._check_process(memory)
         elif memory.config.enabled and resting >= REST and (waiting := _waiting_entries(memory)):
@@ -271,7 +269,7 @@ class BackgroundJobs:
 
     def has_nothing_due(self, pending: Path) -> bool:
         """Whether nothing is queued, running or watched, by the names in `pending/` alone."""
-        self._next = time.monotonic() + QUEUE_INTERVAL
+        self.next_check = time.monotonic() + QUEUE_INTERVAL
         try:
             names = os.listdir(pending)  # noqa: PTH208
             self.watches = (pending.parent / "local" / "watched.json").exists()
@@ -314,7 +312,7 @@ class BackgroundJobs:
 
     def _start(self, key: str) -> None:
         self._process = start_process([str(self._root), key], self._env, module=__name__)
-        self.key, self._next = key, time.monotonic() + 1.0
+        self.key, self.next_check = key, time.monotonic() + 1.0
 
     def _check_process(self, memory: Memory) -> None:
         code = self._process.poll() if self._process else None
@@ -331,7 +329,7 @@ class BackgroundJobs:
             after = f", not before {left.attempts.retry_at:%H:%M:%S}" if left.attempts.retry_at else ""
             self._say(f"{self.key} {'is set aside' if left.set_aside else f'waits on{after}'}: {left.reason}")
         # A failure that left no trace in the entry's record must not be retried at once.
-        self._next = time.monotonic() + (GRACE_SECONDS if code else 0.0)
+        self.next_check = time.monotonic() + (GRACE_SECONDS if code else 0.0)
         self._process, self.key = None, ""
 
     def _log_upkeep(self, jobs: Jobs, code: int) -> None:
@@ -622,12 +620,12 @@ class Upkeep:
     def next_due(self) -> float:
         """When `run_due` has something to do, in seconds of the monotonic clock."""
         watch = self.watch.next_due() if self.watch else NEVER
-        return min(self._due(), watch, self._flushing.next_due(), self._pack_at)
+        return min(self._due(), watch, self._flushing.next_check, self._pack_at)
 
     def run_due(self, resting: float = NEVER) -> None:
         """Do what is due. Failures are logged and retried. `resting`: seconds since the last command."""
-        if time.monotonic() >= self._flushing.next_due():
-            self._flush(self._flushing, resting)
+        if time.monotonic() >= self._flushing.next_check:
+            self._flush(resting)
         self._pack(resting)
         whole = self.watch is not None and self.watch.check()
         if whole:
@@ -667,7 +665,8 @@ class Upkeep:
             except (UaMemoryError, OSError) as error:  # the next command tries again
                 self._say(f"could not pack the history: {error}")
 
-    def _flush(self, flushing: BackgroundJobs, resting: float) -> None:
+    def _flush(self, resting: float) -> None:
+        flushing = self._flushing
         upkeep = flushing.is_upkeep_due(self._warm.config, resting)
         if flushing.has_nothing_due(self._warm.pending) and not upkeep:
             return
