@@ -303,8 +303,6 @@ _SHARED_WORDS = 0.5
 """The share of its words that a sentence without a citation must have in common with the other citations."""
 _MOST_FAULTS = 6
 
-LEVELS = ((0.75, "high"), (0.5, "medium"), (0.0, "low"))
-"""The least confidence of each level."""
 CAPS = (0.0, 0.7, 0.8, 0.9)
 """The highest confidence with no, one, two and three proofs; with more of them it is 0.95."""
 CURATED_CAP = 0.9
@@ -404,11 +402,6 @@ def bounded_confidence(confidence: float, pieces: Sequence[EvidencePiece]) -> fl
     if any(piece.disputed for piece in pieces) or (stale and len(stale) == len(pieces)):
         cap = min(cap, WEAK_CAP)
     return round(max(0.0, min(confidence, cap)), 2)
-
-
-def confidence_level(confidence: float) -> str:
-    """A confidence as a word: high, medium or low; none for 0."""
-    return next(word for low, word in LEVELS if confidence >= low) if confidence > 0 else "none"
 
 
 def _faults(

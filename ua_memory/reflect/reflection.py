@@ -37,7 +37,6 @@ from ua_memory.reflect.evidence import (
     Layer,
     bounded_confidence,
     check_answer,
-    confidence_level,
     covers_question,
     format_pieces,
     is_evidence,
@@ -289,8 +288,9 @@ class Reflection:
 
     @property
     def level(self) -> str:
-        """The confidence as a word."""
-        return confidence_level(self.confidence)
+        """The confidence as a word: high, medium or low; none for 0."""
+        word = "high" if self.confidence >= 0.75 else "medium" if self.confidence >= 0.5 else "low"
+        return word if self.confidence > 0 else "none"
 
     @property
     def based_on(self) -> dict[Layer, tuple[EvidencePiece, ...]]:

@@ -378,13 +378,6 @@ def staleness_of(
     )  # fmt: skip
 
 
-def line_exists(store: Store, name: str) -> bool:
-    """Whether `path#texthash` is still in its file."""
-    path, _, said = name.rpartition("#")
-    there = (document.parse(data, path).of(Fact) for _, data in statements.read_files(store, [path]))
-    return any(document.texthash(f.text) == said and not f.retired for facts in there for f in facts)
-
-
 # -- who wrote what ------------------------------------------------------------------------------------
 
 
@@ -973,9 +966,13 @@ class Refresher:
         return evidence, passed
 
     def _alive(self, name: str) -> bool:
+        """Whether the statement `^id`, or the line `path#texthash`, still exists."""
         if name.startswith("^"):
             return find_living(self.facts.get, name[1:]) is not None
-        return line_exists(self.store, name)
+        path, _, said = name.rpartition("#")
+        files = statements.read_files(self.store, [path])
+        facts = (fact for _, data in files for fact in document.parse(data, path).of(Fact))
+        return any(document.texthash(fact.text) == said and not fact.retired for fact in facts)
 
     # -- writing -----------------------------------------------------------------------------------------
 

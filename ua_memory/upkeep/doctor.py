@@ -730,11 +730,7 @@ def _word_index_problems(store: Store, folder: Path, tell: Progress | None) -> l
         items, words = db.execute(counted).fetchone()
         if items != words:
             found.append(f"{items} items, but words of {words}")
-        if not found and _is_current_schema(db):
+        schema = "SELECT value FROM meta WHERE name = 'schema'"
+        if not found and db.execute(schema).fetchone() == (INDEX_VERSION,):  # else it is rebuilt
             found += word_differences(store, db, tell)
         return found
-
-
-def _is_current_schema(db: sqlite3.Connection) -> bool:
-    """Whether the index is of this version; else the next search rebuilds it."""
-    return bool(db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (INDEX_VERSION,))
