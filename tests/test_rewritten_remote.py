@@ -100,6 +100,18 @@ def test_a_purge_reaches_the_other_machine_with_weeks_of_work_on_both(pair: tupl
     assert SECRET in git(again, "log", "-p", "FETCH_HEAD") and "Erin" in git(again, "log", "-p", "FETCH_HEAD")
 
 
+def test_a_remote_that_allows_no_forced_push_is_named_as_such(
+    pair: tuple[Bank, Bank], tmp_path: Path
+) -> None:
+    purge(pair[0])
+    git(tmp_path / "remote.git", "config", "receive.denyNonFastForwards", "true")  # as `init --shared` does
+    with pytest.raises(GitFailed, match="denying non-fast-forward") as refused:
+        sync(pair[0])
+    assert "receive.denyNonFastForwards false" in str(refused.value.hint)
+    git(tmp_path / "remote.git", "config", "receive.denyNonFastForwards", "false")
+    assert sync(pair[0]).forced
+
+
 def test_a_branch_that_somebody_moved_meanwhile_is_not_moved(pair: tuple[Bank, Bank]) -> None:
     history = Bank(pair[0].root, pair[0].clock).store.history
     head, first = str(history.head()), history.log(limit=None)[-1].id

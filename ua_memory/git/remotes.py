@@ -20,7 +20,13 @@ from ua_memory.git.repository import NOBODY, Repository, parse_ls_tree
 
 REMOTE = "origin"
 INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
-_RETRY_REASONS = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref")
+_RETRY_REASONS = (
+    "fetch first",
+    "[rejected] (non-fast-forward)",
+    "stale info",
+    "failed to update ref",
+    "cannot lock ref",
+)
 """git's reasons for a refused push that can be retried: somebody else pushed at the same moment."""
 TIMEOUT = 900
 """Of a fetch or push."""
@@ -64,6 +70,12 @@ def _lock_reason(said: str) -> str:
     """The line of git's messages about a lock, '' if there is none."""
     rows = [row.removeprefix("remote: ").strip() for row in said.splitlines()]
     return next((row.removeprefix("error: ") for row in rows if ".lock'" in row or "cannot lock" in row), "")
+
+
+def _remote_words(said: str) -> list[str]:
+    """What the remote itself says of a push, such as the reason of its hook."""
+    rows = [row.removeprefix("remote:").strip() for row in said.splitlines() if row.startswith("remote:")]
+    return [printable(" ".join(rows))[:500]] if any(rows) else []
 
 
 class _IsolatedGit(Process):
@@ -258,7 +270,11 @@ class Remotes(Repository):
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
         why = printable(_lock_reason(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _RETRY_REASONS):
-            raise GitFailed(f"the remote refuses the push: {why}", where=printable(url), hint=self._hint(url))
+            what = f"the remote refuses the push: {': '.join([why, *_remote_words(said)])}"
+            forced = "there: git config receive.denyNonFastForwards false, or allow forced pushes; then sync"
+            hint = f"all that it says: ua-memory git push {shlex.quote(printable(url))} HEAD"
+            hint = forced if instead else hint
+            raise GitFailed(what, where=printable(url), hint=hint)
         if not refused:
             self.agree(name, sha)
             if settings.get(f"remote.{name}.fetch"):
