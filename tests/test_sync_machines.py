@@ -265,6 +265,15 @@ def test_a_rewritten_remote_is_refused(pair: tuple[Bank, Bank], tmp_path: Path) 
         with pytest.raises(Conflict, match="rewritten"):
             sync(bank)
     assert tree(two) == was and git(tmp_path / "remote.git", "rev-parse", "main").strip() == first
+    # What the hint says keeps what was pushed since the rewrite, and what the remote lost.
+    for bank in pair:
+        bank.insert(f"Since then, on {bank.root.name}")
+        git(bank.store.bank.git_dir, "remote", "remove", "origin")
+        sync(bank, str(tmp_path / "remote.git"))
+    sync(one)
+    assert tree(one) == tree(two) and facts(one) == {
+        "Alice drinks tea", "Since then, on one", "Since then, on two"
+    }  # fmt: skip
 
 
 def test_two_banks_are_not_made_one_but_a_new_one_becomes_the_other(

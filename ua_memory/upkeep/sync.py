@@ -476,7 +476,10 @@ class _SyncRun:
         if not purged:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             what = "the remote's history was rewritten, but not by a purge"
-            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=purge.REWRITTEN_HINT)
+            there = self.done.address
+            again = f"ua-memory git remote remove {self.name}; ua-memory sync --remote {shlex.quote(there)}"
+            hint = f"if it was an accident, this merges both again: {again}"
+            raise Conflict(what, where=f"{there}: it lacks {lost[:10]}", hint=hint)
         base, parents = purge.match_rewritten(history, agreed or head, other, purged, at=agreed)
         preview = _preview_join(self.store, other, base=base)
         sought = self._purged_texts(purged, [head, other], preview.files)
