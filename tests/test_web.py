@@ -574,6 +574,7 @@ def test_what_obsidian_reads_is_read() -> None:
         "---\ntags: [a]\n---\n# Plan": "<pre><code>tags: [a]\n</code></pre>\n<h1>Plan",
         "| a |\n|--:|\n| 1 |": '<td class="n">1</td>',
         "plain [!x] [ ] $x": "plain [!x] [ ] $x",
+        "## A\n<!-- through: pi/1 -->\n\n<!-- mine -->": "<h2>A</h2>\n<p>&lt;!-- mine",
         "- tea ^k7m2q5x4tb": '<li>tea <a href="/f/k7m2q5x4tb" class="cite">^k7m2q5x4tb</a>',
     }
     for text, html in shown.items():

@@ -52,6 +52,7 @@ VIEWS = (
     "/search?q=heroku&by=words",
     "/files/memory/2026-11-21.md",
     "/files/memory/2026-11-21.md?view=source",
+    "/files/memory/plan.md",
     "/forget",
 )
 READY = CHROMIUM and importlib.util.find_spec("playwright")
@@ -82,6 +83,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         memory.core.replace("Who I serve", "Noor, who likes short answers.")
         memory.proposals.edit("Rules", "- Stop on Fridays\n- Use the blue pipeline", None)
         memory.pages.create("infra", "Infrastructure", "Where do our services run")
+    (bank.root / "memory/plan.md").write_text(
+        "---\ntags: [a]\n---\n> [!note] Costs\n> of ![[plan.png]]\n\n| a | b |\n|:-:|--:|\n| $x$ | 1 |\n\nA"
+        + " line" * 99
+    )
     return bank.root
 
 
@@ -116,22 +121,21 @@ def entered(browser: Any, link: str) -> Any:
     return browser, state, link.partition("/enter")[0]
 
 
-@contextmanager
-def signed_in(link: str) -> Iterator[Any]:
-    """A browser that has used the link, see `entered`."""
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
     from playwright import sync_api
 
     with sync_api.sync_playwright() as play:
         how = ["--no-sandbox", "--disable-dev-shm-usage"]
         browser = play.chromium.launch(executable_path=CHROMIUM, args=how)
-        yield entered(browser, link)
+        yield browser
         browser.close()
 
 
 @pytest.fixture(scope="module")
-def chrome(root: Path) -> Iterator[Any]:
-    with served(root) as link, signed_in(link) as found:
-        yield found
+def chrome(root: Path, chromium: Any) -> Iterator[Any]:
+    with served(root) as link:
+        yield entered(chromium, link)
 
 
 class Watched:
@@ -188,6 +192,20 @@ def test_no_view_scrolls_sideways(watch: Callable[..., Watched], width: int) -> 
     seen = watch(viewport={"width": width, "height": 900}, bypass_csp=True)
     for url in VIEWS:
         assert seen.go(url).evaluate("document.documentElement.scrollWidth") <= width, url
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_long_line_of_a_file_goes_on_below_its_text(watch: Callable[..., Watched], width: int) -> None:
+    """It went on below its number; and on a phone the authors' column, which is not for it, took half."""
+    page = watch(viewport={"width": width, "height": 900}, bypass_csp=True).go(VIEWS[-2] + "?view=source")
+    line = page.locator("#L11")
+    lines = """one => { const range = document.createRange(); range.selectNodeContents(one.lastChild);
+        return [...range.getClientRects()].filter(each => each.width > 20).map(each => each.x); }"""
+    xs = line.evaluate(lines)
+    assert len(xs) > 2 and max(xs) - min(xs) < 12, xs
+    shown = line.locator("b").evaluate("one => getComputedStyle(one).display")
+    assert shown == ("none" if width < 820 else "inline-block")
+    assert page.locator("#L10").bounding_box()["height"] > 12, "an empty line is one"
 
 
 @pytest.mark.parametrize("width", [400, 1200])
@@ -394,11 +412,11 @@ def test_a_form_is_sent_once_and_keeps_what_was_typed(watch: Callable[..., Watch
     ]
 
 
-def test_what_is_typed_outlives_the_server(chrome: Any, tmp_path: Path) -> None:
+def test_what_is_typed_outlives_the_server(chromium: Any, tmp_path: Path) -> None:
     """It ends half an hour after the last request, however long a text takes; a new link signs in again."""
     root = new_bank(tmp_path / "notes").root
     with served(root) as link:
-        seen = Watched(entered(chrome[0], link))
+        seen = Watched(entered(chromium, link))
         page = seen.go("/core")
         ready(page)
         page.get_by_label("New rule").fill("Half an hour in the making.")
@@ -479,7 +497,7 @@ def _some_months(root: Path) -> Path:
 
 
 @pytest.mark.skipif(not PICTURES, reason="UA_MEMORY_PICTURES=docs/images makes them")
-def test_pictures(root_of_pictures: Path) -> None:
+def test_pictures(root_of_pictures: Path, chromium: Any) -> None:
     folder = Path(str(PICTURES)).absolute()
     folder.mkdir(exist_ok=True)
     with Memory.open(root_of_pictures) as memory:
@@ -487,8 +505,8 @@ def test_pictures(root_of_pictures: Path) -> None:
         (card, *_) = [
             hit.item for hit in memory.search_many(["invoice job orders.created"], by_words=True)[0].hits
         ]
-    with served(root_of_pictures) as link, signed_in(link) as chrome:
-        seen = Watched(chrome, viewport={"width": 1100, "height": 700})
+    with served(root_of_pictures) as link:
+        seen = Watched(entered(chromium, link), viewport={"width": 1100, "height": 700})
         for name, url in (
             ("days", "/"),
             ("search", "/search?q=why+did+we+leave+heroku&by=words"),

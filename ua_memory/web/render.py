@@ -33,6 +33,7 @@ _NAMED = re.compile(r"!?\[\[([^\]\[|#\n]{1,80})(?:#[^\]\[|\n]*)?(?:\|([^\]\[\n]+
 _CALLOUT = re.compile(r"\A\[!([\w-]+)\][+-]?")
 _MATH = re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]+(?<![\s\\])\$(?!\d)")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---(?:\n|\Z)", re.DOTALL)
+_OWN_COMMENT = re.compile(r"^<!-- (?:through|tags|chunk): .*-->\n?", re.MULTILINE)
 _MARKUP = re.compile(
     r"\*\*|(?<!\w)__|__(?!\w)"
     r"|^[ \t]*(?:>[ \t]*)+(?:\[![\w-]+\][+-]?)?|^[ \t]*(?:```|~~~).*$|^[ \t]*\|?[ :|-]*--[ :|-]*$",
@@ -152,7 +153,7 @@ def with_links(line: str) -> Markup:
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without raw HTML; images are links. External links show their host in the
     title. Citations link to their fact or turn, `[[names]]` to their page. Formulas and front matter are
-    shown as code, a line break as one."""
+    shown as code, a line break as one, and our own comments not at all."""
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import link
     from markupsafe import Markup
@@ -174,7 +175,8 @@ def markdown(text: str) -> Markup:
     parser.inline.ruler.before("escape", "math", _math)
     parser.inline.ruler.before("link", "brackets", _brackets)
     parser.core.ruler.before("inline", "callouts", _callouts)
-    return Markup(parser.render(_FRONT_MATTER.sub(r"~~~~\n\1~~~~\n", printable(text))))
+    text = _OWN_COMMENT.sub("", _FRONT_MATTER.sub(r"~~~~\n\1~~~~\n", printable(text)))
+    return Markup(parser.render(text))
 
 
 def _math(state: Any, silent: bool) -> bool:
