@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from banks import git
 from terminal import Shell, new_shell
 from unreadable import unreadable
 
+from ua_memory.errors import CannotWrite, writing
 from ua_memory.memory import Memory
 
 GOES_ON = (
@@ -101,3 +104,15 @@ def test_a_folder_in_the_place_of_a_file_is_named_and_stops_nothing(shell: Shell
     for verb in ("log", "status", "search walnuts", "insert more"):
         assert "Edited" not in shell.ok(*verb.split()).out
     assert "walnuts" in git(shell.cwd, "show", f"HEAD:{NOTES[0]}")
+
+
+@pytest.mark.parametrize(
+    ("owner", "hint"), [(1234567, "another user owns it"), (os.geteuid(), "check owner")]
+)
+def test_a_bank_of_another_user_is_named_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, hint: str
+) -> None:
+    monkeypatch.setattr(os, "lstat", lambda _: SimpleNamespace(st_uid=owner, st_mode=0o40700))
+    with pytest.raises(CannotWrite) as refused, writing(tmp_path / "state" / "lock"):
+        raise PermissionError(13, "Permission denied")
+    assert hint in str(refused.value.hint)

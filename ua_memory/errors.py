@@ -177,7 +177,18 @@ class writing:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            raise CannotWrite(error.strerror or str(error), where=str(self.where), hint=self.hint) from error
+            hint = belongs_to_another(str(self.where)) if isinstance(error, PermissionError) else ""
+            what = error.strerror or str(error)
+            raise CannotWrite(what, where=str(self.where), hint=hint or self.hint) from error
+
+
+def belongs_to_another(path: str) -> str:
+    """The hint for a file or folder of another user of the machine, '' if it is ours."""
+    while path and not os.path.lexists(path):
+        path = os.path.dirname(path)  # noqa: PTH120
+    if not path or not hasattr(os, "geteuid") or os.lstat(path).st_uid in (0, os.geteuid()):
+        return ""
+    return "another user owns it; to share a bank, each has a copy: ua-memory init FOLDER --from ADDRESS"
 
 
 class GitFailed(UaMemoryError):
