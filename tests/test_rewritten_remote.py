@@ -149,6 +149,21 @@ def test_what_others_pushed_meanwhile_is_carried_over(pair: tuple[Bank, Bank]) -
 
 
 @pytest.mark.slow
+def test_a_second_purge_carries_over_what_others_pushed_since_the_first(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    purge(one)
+    for bank in (one, two):
+        sync(bank)
+    again = purge(one, MOVED)  # rewrites the revision of the first purge, too
+    two.insert("Dave sails")
+    sync(two)
+    assert sync(one).forced
+    assert sync(two).followed
+    assert heads(one, two) == {one.store.history.head()} and facts(two) == {"Alice drinks tea", "Dave sails"}
+    for bank in pair:
+        assert MOVED.encode() not in objects(bank) and b"door code" not in objects(bank) and again
+
+
 def test_both_purged(pair: tuple[Bank, Bank]) -> None:
     one, two = pair
     two.insert("Dave sails")

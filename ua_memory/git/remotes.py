@@ -271,9 +271,9 @@ class Remotes(Repository):
         why = printable(_lock_reason(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _RETRY_REASONS):
             what = f"the remote refuses the push: {': '.join([why, *_remote_words(said)])}"
-            forced = "there: git config receive.denyNonFastForwards false, or allow forced pushes; then sync"
             hint = f"all that it says: ua-memory git push {shlex.quote(printable(url))} HEAD"
-            hint = forced if instead else hint
+            if instead:
+                hint = "allow forced pushes there (git config receive.denyNonFastForwards false), and sync"
             raise GitFailed(what, where=printable(url), hint=hint)
         if not refused:
             self.agree(name, sha)

@@ -612,7 +612,8 @@ class _SyncRun:
             mine = purge.purges_since(space, head, offered, redact)
             if not mine:
                 return ""
-            theirs = purge.purges_since(space, offered, head, redact)
+            # Of their purges, those made here before have been rewritten by the newest one.
+            theirs = purge.purges_since(space, offered, head, redact).ids - mine.ids
             without, parents = [head], dict[str, str]()
             if not theirs and not (agreed and space.is_within(agreed, offered)):
                 base, parents = purge.match_rewritten(space, offered, head, mine, to=agreed)
