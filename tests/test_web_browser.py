@@ -309,6 +309,19 @@ def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:
     assert seen.said == []
 
 
+def test_a_link_within_the_page_does_not_load_it_again(watch: Callable[..., Watched]) -> None:
+    """It did, so that whoever skipped to the content stood before the header again."""
+    seen = watch()
+    page = seen.go("/core")
+    ready(page)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(500)
+    page.keyboard.press("Tab")
+    page.locator("main :focus").wait_for(timeout=3000)
+    assert sum(url.startswith(f"{seen.base}/core") for url in seen.asked) == 1
+
+
 def test_what_is_new_is_told_and_nothing_moves(watch: Callable[..., Watched], root: Path) -> None:
     seen = watch()
     page = seen.go("/")

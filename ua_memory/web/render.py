@@ -31,6 +31,7 @@ LINES_EACH = 4
 _CITED = re.compile(r"!?\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
 _NAMED = re.compile(r"!?\[\[([^\]\[|#\n]{1,80})(?:#[^\]\[|\n]*)?(?:\|([^\]\[\n]+))?\]\]")
 _CALLOUT = re.compile(r"\A\[!([\w-]+)\][+-]?")
+_LINK = re.compile(r"!?\[([^\]\[\n]+)\]\([^()\s]+\)")
 _MATH = re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]+(?<![\s\\])\$(?!\d)")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---(?:\n|\Z)", re.DOTALL)
 _OWN_COMMENT = re.compile(r"^<!-- (?:through|tags|chunk): .*-->\n?", re.MULTILINE)
@@ -139,7 +140,7 @@ def number(value: float) -> str:
 
 def first_line(text: str, most: int = 300) -> str:
     """The text as one line of at most `most` characters, without most of its markup."""
-    text = _NAMED.sub(lambda found: found[2] or found[1], _MARKUP.sub("", text))
+    text = _NAMED.sub(lambda found: found[2] or found[1], _LINK.sub(r"\1", _MARKUP.sub("", text)))
     return shorten(" ".join((_BOXES.get(text[:4], text[:4]) + text[4:]).split()), most)
 
 

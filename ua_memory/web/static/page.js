@@ -20,6 +20,7 @@ async function fragment(url, signal) {
 const MEANING = 180;
 let typing = null;
 let later = 0;
+let shown = location.pathname + location.search;
 
 function search() {
   const q = box.value.trim();
@@ -44,11 +45,13 @@ function search() {
   };
   const url = `/search?q=${encodeURIComponent(q)}`;
   history[location.pathname === "/search" ? "replaceState" : "pushState"](null, "", url);
+  shown = location.pathname + location.search;
   show("&by=words");
   later = setTimeout(() => show(""), MEANING);
 }
 box.addEventListener("input", search);
-addEventListener("popstate", () => location.reload());
+// Also sent for a link within the page, as to its content or a line, which is there already.
+addEventListener("popstate", () => { if (location.pathname + location.search !== shown) location.reload(); });
 
 // -- keys --------------------------------------------------------------------------------------------------
 
