@@ -17,7 +17,7 @@ from ua_memory.retain.extract import Extraction, extract, extract_without_model,
 from ua_memory.retain.extract_by_model import Chunk, TextContext, split_text
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
-from ua_memory.transcripts.messages import text_form, text_parts
+from ua_memory.transcripts.messages import text_form, text_parts, title_day
 from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Turn
 
@@ -283,6 +283,11 @@ HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station 
             "3. November 2026\nIch war in Bonn und Kiel.\n\n5. November 2026\nGestern kam der Rollator 300.",
             [("Ich war in Bonn und Kiel.", None), ("Gestern kam der Rollator 300.", "2026-11-04")],
         ),
+        (
+            "# Grue\n\n## 5 mars 2026\nLa grue a été montée hier.\n\n"
+            "## 2 mai 2026\nAli est absent jusqu'au 11 mai.",
+            [("La grue a été montée hier.", "2026-03-04"), ("Ali est absent jusqu'au 11 mai.", "2026-05-11")],
+        ),
         *(
             (f"My phone number is 555-0142.\n\n{head}\n\n> I never eat fish.\n> We met yesterday in Rome.\n\n"
                 "The door code is 4711.",
@@ -328,6 +333,27 @@ def test_a_conversation_in_french_has_blanks_before_its_colons() -> None:
         "Zoé Aubry: Mme Petit, où en est-on ? – Mme Petit: L'expert dit que le joint du voile 3 manque.",
         "Zoé Aubry: Envoie les photos à Luc avant mercredi.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("# Minutes no. 20 - Thursday 30 April 2026\n\n- Ann", "2026-04-30"),
+        ("---\ntitle: Plan\n---\n# Plan (C, 24 mars 2026)\nCe qui suit", "2026-03-24"),
+        ("Weekly report (6–10 April 2026)\n\nThe crane stands.", "2026-04-10"),
+        ("Compte rendu du 03/04/2026\n\nNous parlons de la grue.", "2026-04-03"),
+        ("Call with Northgate, 6 May 2026\n\nAnn: Hi", "2026-05-06"),
+        ("Call with Northgate, 6 May 2026", None),  # no title, but all of it
+        ("On 3 May 2024 we moved into the old\nhouse of my aunt.", None),
+        ("On 3 May 2024 we moved.\n\nIt rained.", None),
+        ("# Meeting of 12 December 2026\n\nIt is to come.", None),
+        ("# Meeting of 12 December, plan of 2026\n\nIt is to come.", None),
+        ("5 March 2026\nI was in Rome.\n\n6 March 2026\nI was in Bari.", None),  # a diary
+    ],
+)
+def test_the_day_of_a_text_is_in_its_title(text: str, day: str | None) -> None:
+    found = title_day(text, FRIDAY)
+    assert (found and found.date().isoformat()) == day
 
 
 def test_an_exported_chat_is_flushed_by_its_messages() -> None:

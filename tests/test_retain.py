@@ -97,6 +97,14 @@ def test_a_message_goes_into_the_log_of_its_day(memory: Memory) -> None:
     assert {one.place.path for one in memory.retain(told).facts} == {DAY}
 
 
+def test_a_text_goes_into_the_log_of_the_day_in_its_title(memory: Memory, tmp_path: Path) -> None:
+    minutes = "# Minutes of 6 May 2026\n\nThe crane of Ann was put up yesterday.\n"
+    (one,) = memory.retain(minutes).facts
+    assert (one.place.path, one.when) == ("memory/2026-05-06.md", "2026-05-05")
+    (tmp_path / "minutes.md").write_text(minutes)
+    assert memory.documents.read(tmp_path / "minutes.md").at.date().isoformat() == "2026-05-06"
+
+
 def test_a_message_in_a_document_has_its_day(memory: Memory) -> None:
     found = memory.documents.preview([memory.documents.item(CHAT, document_id="chat")])[0].facts
     done = memory.retain(CHAT, document_id="chat").facts

@@ -27,6 +27,7 @@ from ua_memory.retain.queue import TextItem
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text.wording import OF_ONE_SESSION
+from ua_memory.transcripts.messages import title_day
 
 # -- document files ----------------------------------------------------------------------------------------
 # The header of a document's file lists its chunks by name. The facts of each are below
@@ -384,7 +385,8 @@ def read(store: Store, path: Path) -> tuple[str, str, datetime]:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:
         raise Malformed(f"cannot be read: {error.strerror or error}", where=str(path)) from error
-    return to_markdown(data, path.name), str(path), _written_at(path, saved, store.now())
+    text = to_markdown(data, path.name)
+    return text, str(path), _written_at(path, text, saved, store.now())
 
 
 def check_outside_bank(store: Store, path: Path) -> None:
@@ -397,9 +399,9 @@ def check_outside_bank(store: Store, path: Path) -> None:
                 raise Usage("this is already part of the memory bank", where=str(path), hint=hint)
 
 
-def _written_at(path: Path, saved: float, now: datetime) -> datetime:
-    """The day in the file's name, else the time it was last saved; never later than now."""
+def _written_at(path: Path, text: str, saved: float, now: datetime) -> datetime:
+    """The day in the file's name or the text's title, else when it was last saved; never later than now."""
     if named := DATED.search(path.stem):
         with suppress(ValueError):
             return min(now, datetime.fromisoformat(f"{named[1]}T12:00").replace(tzinfo=now.tzinfo))
-    return min(now, datetime.fromtimestamp(saved, now.tzinfo))
+    return title_day(text, now) or min(now, datetime.fromtimestamp(saved, now.tzinfo))

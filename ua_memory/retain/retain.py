@@ -43,7 +43,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.wording import WHERE_SAID, counted
-from ua_memory.transcripts.messages import text_parts
+from ua_memory.transcripts.messages import text_parts, title_day
 
 if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess
@@ -437,9 +437,9 @@ class Documents:
         redo: bool = False, said_in: Sequence[str] = (), metadata: Mapping[str, Any] | None = None,
     ) -> TextItem:  # fmt: skip
         """A text with its options, as `retain` takes it. `timestamp` (aware) is when it was said or written,
-        else now; `request` is an id of this call, so that a repetition changes nothing; `said_in` are scope
-        tags. `metadata` becomes tags `key:value`. Usage for an unknown mode or origin, and for metadata that
-        cannot be tags."""
+        else the day in its title, else now; `request` is an id of this call, so that a repetition changes
+        nothing; `said_in` are scope tags. `metadata` becomes tags `key:value`. Usage for an unknown mode or
+        origin, and for metadata that cannot be tags."""
         if mode not in extract_by_model.MODES:
             raise Usage(f"{mode!r} is not a mode", hint=f"use {', '.join(extract_by_model.MODES)}")
         if mode == "custom" and not instructions.strip():
@@ -447,9 +447,11 @@ class Documents:
         knowledge_facts.require_origin(origin)
         if append and not document_id:
             raise Usage("append needs a document_id to append to")
+        now = self._store.now()
+        at = timestamp or title_day(text, now) or now
         return TextItem(
-            text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
-            context, tuple(tags), client or self._door, session or "", origin,
+            text, at, document_id, source, append, mode, mission, instructions, context,
+            tuple(tags), client or self._door, session or "", origin,
             request or f"retain-{secrets.token_hex(8)}", redo,
             tuple(said_in), as_tags(metadata or {}),
         )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import IO, Any
 from ua_memory.errors import Usage
 from ua_memory.llm.model import Message
 from ua_memory.text import calendar, foreign_dates
-from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon
+from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, is_foreign
 from ua_memory.text.noise import assistant_text, is_summary, typed_text
 from ua_memory.transcripts.format import (
     CHUNK,
@@ -256,9 +256,9 @@ _QUOTED = re.compile(  # above the mail that another answers
     r" *(?:wrote|a écrit|escribió|ha scritto|escreveu)? ?:?(?<=[:>])\s*$"
 )
 _QUOTE_SIGNS = re.compile(r"^(?:> ?)+")
-_LETTER = (  # the line with the day on which a letter was written
+_LETTER = (  # the line with the day on which a letter was written, or a heading with that of a diary
     re.compile(
-        r"(?:(?!Born|Geb|N[ée]e? |Nat[oa]|Nacid)[A-ZÀ-Þ][^,:\d]{1,60}, )?"
+        r"(?:#{1,6} )?(?:(?!Born|Geb|N[ée]e? |Nat[oa]|Nacid)[A-ZÀ-Þ][^,:\d]{1,60}, )?"
         r"(?P<date>(?:(?:den|le|lì|il|a|el) )?(?:[^\W\d_]{2,12}\.?,? )?(?:"
         r"\d{1,2}(?:\.|er|º|st|nd|rd|th)? (?:de |of )?[^\W\d_]{3,12}\.?,? (?:de )?"
         r"|[^\W\d_]{3,12}\.? \d{1,2}(?:st|nd|rd|th)?,? )(?:19|20)\d\d)\s*$"
@@ -268,6 +268,8 @@ _LETTER = (  # the line with the day on which a letter was written
 )
 _LETTERHEAD = 16
 """Lines of a letter among which is its date."""
+_TITLE = re.compile(r"\s*(?:---\n(?:.*\n)*?---\n\s*)?(#{1,2} .*\n|.*[^\s.!?;,:][ \t]*\n[ \t]*\n)(?=\s*\S)")
+"""The title of a text, below its front matter: a heading, or a line of its own that is no sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,6 +499,19 @@ def _mail_day(text: str, near: datetime | None) -> datetime | None:
     numbers += re.findall(r"\d\d?\.\d\d?\.\d{4}", text)
     day = _stamp_day(numbers[0], half=False) if numbers else spans[0].start if spans else None
     return _moment(day, text.replace(".", " "), near)
+
+
+def title_day(text: str, now: datetime) -> datetime | None:
+    """The day that the title of a text names: "Minutes of 5 May 2026". None if it names none or one to come,
+    and for a diary, whose lines name theirs."""
+    title = _TITLE.match(text)
+    words = re.sub(r"(?<![\d-])\d\d?\s?[–-]\s?(?=\d\d? )", "", title[1]) if title else ""  # 6–10 April
+    if not re.search(r"\b(?:19|20)\d\d\b", words):
+        return None
+    day = _mail_day(words.replace("/", ".") if is_foreign(text[:2_000]) else words, now)
+    named = day and day <= now and str(day.year) in words
+    days = (line for line in text.splitlines() if any(form.match(line) for form in _LETTER))
+    return day if named and sum(1 for _ in days) < 2 else None
 
 
 def is_conversation(head: str) -> bool:
