@@ -117,6 +117,8 @@ def test_common_german_nouns_are_no_names(said: str, named: tuple[str, ...]) -> 
         ("O contato é Dona Ivone da Floricultura Jasmim.", ("Dona Ivone", "Floricultura Jasmim")),
         ("What will Tom do Monday, and what can Ann do Java with?", ("Tom", "Ann", "Java")),
         ("Dann kaufte Anna das Auto des Vaters von Bob.", ("Anna", "Bob")),
+        ("Nous avons vu Éric Vasseur avec Óscar.", ("Éric Vasseur", "Óscar")),
+        ("Le tribunal d'Angers écrit à Élec Anjou.", ("Angers", "Élec Anjou")),
     ],
 )
 def test_romance_names_are_joined_by_their_small_words(said: str, named: tuple[str, ...]) -> None:

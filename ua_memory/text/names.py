@@ -23,7 +23,7 @@ ORDINARY = frozenset(_LISTS["ordinary"].split())
 _CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
 _CODE_SIGNS = frozenset("`/\\")
 """Of these each match of `_CODE` has one. Most texts have none, and the pattern is slow."""
-_CAPITALISED = r"[A-ZÄÖÜ](?=[\w'’]*[a-z])(?:['’]?\w)*"
+_CAPITALISED = r"[A-ZÀ-ÖØ-Þ](?=[\w'’]*[a-z])(?:['’]?\w)*"
 """A word with a small letter in it. It matches in one way: where a word could in several, a row of them would
 take exponential time."""
 _TITLE_WORDS = rf"{_CAPITALISED}(?: {_CAPITALISED}){{0,9}}"
@@ -35,10 +35,12 @@ _ROLE = (
 _CAPITALISED_RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     rf"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|{_CAPITALISED}|[A-Z]{{2,}}\d*)"
-    r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*"
+    r"(?:[ -](?:[A-ZÀ-ÖØ-Þ](?=\w*[a-z])\w*|[A-Z]{2,}\d*"
     r"|(?!0\d)\d+(?:\.\d+)*(?![\w%]|[.,]\d| (?:[mµk]?g|m?l|cm|\d))))*"
 )
-_BEFORE_CAPITAL = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘'„«»]|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
+_BEFORE_CAPITAL = late(
+    r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘„«»]|(?<!\w)'|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$"
+)
 NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
@@ -218,7 +220,7 @@ _GLUED = late(
     rf"\[\[[^\]\n]*\]\]|`[^`\n]*`|(?<=[A-Za-z0-9])(?=[{_UNSPACED}])|(?<=[{_UNSPACED}])(?=[A-Za-z0-9@])"
 )
 """Where a name in Latin letters meets Japanese or Chinese, without a blank; links and code are left alone."""
-_OPENING = late(r"^[^\w@/\[`]*([A-Z][\w'’-]*)")
+_OPENING = late(r"^[^\w@/\[`]*([A-ZÀ-ÖØ-Þ][\w'’-]*)")
 
 
 def apart(text: str) -> str:
