@@ -154,6 +154,15 @@ def test_html_is_read_by_the_converter(shell: Shell) -> None:
     assert SAID in done and "Name: Alice; Role: runs the platform" in done and "steal" not in done
 
 
+def test_a_windows_text_is_read_as_utf_16_or_its_conversion_is_named(shell: Shell) -> None:
+    said = "Le béton coûte 900 euros à Angers.\r\n"
+    (shell.cwd / "wide.txt").write_bytes(said.encode("utf-16"))
+    assert "Le béton coûte 900 euros à Angers." in shell("ingest", "wide.txt").out
+    (shell.cwd / "old.txt").write_bytes(said.encode("cp1252"))
+    refused = shell("ingest", "old.txt").err
+    assert "not UTF-8 at byte 4" in refused and "iconv -f windows-1252 -t utf-8" in refused
+
+
 def test_a_broken_file_is_named(shell: Shell) -> None:
     pytest.importorskip("markitdown")
     for name in ("broken.pdf", "broken.docx"):

@@ -196,7 +196,7 @@ def read_text(call: Call, words: list[str] | None) -> str:
         raise Usage(
             f"not UTF-8 at byte {error.start}",
             where="the text" if typed else "standard input",
-            hint="convert it, as with iconv -t utf-8",
+            hint="convert it, as with iconv -f windows-1252 -t utf-8",
         ) from error
     return text.removesuffix("\n").removesuffix("\r")
 

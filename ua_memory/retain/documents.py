@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -336,13 +337,15 @@ def to_markdown(data: bytes, name: str) -> str:
 
 
 def _decode(data: bytes, name: str) -> str:
-    if b"\0" in data[:8_192]:
+    wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    if not wide and b"\0" in data[:8_192]:
         raise Malformed("this is not text", where=name)
     try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
+        return data.decode("utf-16" if wide else "utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        hint = "convert it, as with iconv -t utf-8"
-        raise Malformed(f"not UTF-8 at byte {error.start}", where=name, hint=hint) from error
+        hint = "if it is an old Windows text: iconv -f windows-1252 -t utf-8 FILE > NEW"
+        what = f"not UTF-{16 if wide else 8} at byte {error.start}"
+        raise Malformed(what, where=name, hint=hint) from error
 
 
 def _convert(data: bytes, name: str, suffix: str) -> str:
