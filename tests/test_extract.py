@@ -1109,6 +1109,52 @@ def test_steps_of_a_numbered_list_are_one_thought_bullets_are_not() -> None:
     assert texts(assistant("\n".join(f"- {step}" for step in steps))) == steps
 
 
+def test_points_of_a_numbered_list_with_a_number_or_name_each_are_apart() -> None:
+    points = [
+        "La réception est reportée au 26 février.",
+        "M. Rivet commence le 11 mai.",
+        "Le coût est de 900 €.",
+    ]
+    (chunk,) = split_text("# CR\n\n" + "\n".join(f"{n}. {point}" for n, point in enumerate(points, 1)))
+    assert [one.text for one in extract_without_model(chunk, TextContext(FRIDAY)).facts] == points
+
+
+def test_fields_with_bold_labels_are_read_as_fields() -> None:
+    text = (
+        "# Minutes 12\n\n**Site :** Residence Les Tilleuls, Angers\n**Date :** Thursday 5 March 2026\n"
+        "**Present :** Ann Marchand, Karim Benali\n\nThe slab of the third floor was poured on 2 March."
+    )
+    (chunk,) = split_text(text)
+    assert [(one.text, one.when) for one in extract_without_model(chunk, TextContext(FRIDAY)).facts] == [
+        ("Site : Residence Les Tilleuls, Angers", None),
+        ("Minutes 12 – Present : Ann Marchand, Karim Benali", None),
+        ("The slab of the third floor was poured on 2 March.", "2026-03-02"),
+    ]
+
+
+def test_a_message_with_a_number_is_kept_beside_those_worth_more() -> None:
+    said = (
+        "We decided to rent a pump at Loxam", "We chose Marazzi for the hall", "I prefer to meet at 9:30",
+        "Ann Berg is allergic to 2 glues", "The deposit of 900 euros is due on 5 May",
+        "Axa comes on Monday", "We never pour below 3 degrees", "Tom replaces Lea until 24 April",
+    )  # fmt: skip
+    worthy = "\n".join(f"[18/03/2026 07:4{n}:10] Ann: {one}" for n, one in enumerate(said))
+    (chunk,) = split_text(f"{worthy}\n[18/03/2026 18:40:12] Yves: Coulage fini, 34 m3\n")
+    texts = [one.text for one in extract_without_model(chunk, TextContext(FRIDAY)).facts]
+    assert texts[-1] == "Yves: Coulage fini, 34 m3"
+
+
+def test_the_end_of_a_letter_is_no_fact() -> None:
+    ends = (
+        "Bien cordialement, Nadège Poirier.", "Kind regards, Ann Berg.", "Mit freundlichen Grüßen, Eva Roth.",
+        "Je vous prie d'agréer, Madame, Monsieur, mes salutations distinguées.",
+    )  # fmt: skip
+    for end in ends:
+        (chunk,) = split_text(f"The boiler costs 900 euros.\n\nIt is red.\n\nIt is new.\n\n{end}\n")
+        found = extract_without_model(chunk, TextContext(FRIDAY)).facts
+        assert [one.text for one in found] == ["The boiler costs 900 euros."], end
+
+
 def test_what_follows_a_slash_command_is_read_without_it() -> None:
     assert texts(person("/remember Use uv for everything, never pip.")) == [
         "Use uv for everything, never pip."

@@ -197,8 +197,8 @@ _NEXT_WORD = late(r"[\"'„“«(]*([^\W\d_]+)")
 _SPEAKER_LABEL = late(rf"[*_]*({PERSON_NAME})\s?:[*_]* (?=\S)((?:I|Ich|Je|J['’]|Yo|Eu|Io)\b)?")
 """A speaker's name, and whether they say "I"."""
 _FIELD = late(
-    r"([A-ZÀ-Þ](?:[^:.!?\n]|\.(?= \d)){1,40}?|(?:morgen|mittag|abend|nacht)s|matin|midi|soir|morning|noon"
-    r"|evening|night) ?: *(?=\S)"
+    r"[*_]*([A-ZÀ-Þ](?:[^:.!?\n]|\.(?= \d)){1,40}?|(?:morgen|mittag|abend|nacht)s|matin|midi|soir|morning"
+    r"|noon|evening|night) ?:[*_]* *(?=\S)"
 )
 """A label and its value, as in a form."""
 _CONTACT = late(
@@ -1268,7 +1268,8 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     """Whether a sentence right after another that is kept belongs to the same passage.
 
     In a paragraph it does if it refers to the one before; a lower score then suffices. The items of a
-    numbered list are steps and belong together, those of a bulleted list do not.
+    numbered list are steps and belong together, unless each says what it is about; those of a bulleted list
+    do not.
     """
     if one.block == other.block:
         if _asks(other.text):
@@ -1287,6 +1288,7 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
         return False
     same = (one.nested, one.heading, one.lead) == (other.nested, other.heading, other.lead)
+    same = same and not all(each.is_complete and _is_specific(each.text) for each in (one, other))
     return same and weight.value >= _LOW_THRESHOLD
 
 
@@ -1403,7 +1405,8 @@ def _text_facts(chunk: Chunk, parts: Sequence[TextPart]) -> list[Fact]:
     told = (sentence.text for _, some in said for sentence in some)
     known = {name for text in told if len(text.split()) > 2 for name in names(text)}
     known |= {name for fact in scored for name in fact.entities}
-    specific = list(_outside(covered, (fact for one in said for fact in _specific_facts(*one, known))))
+    known_quotes = [*covered, *map(_quote_of, scored)]
+    specific = list(_outside(known_quotes, (fact for one in said for fact in _specific_facts(*one, known))))
     tasks = [fact for fact in specific if _is_task(fact.text, known)]
     every = [*scored, *tasks[:FEW_FACTS], *specific[: max(FEW_FACTS - len(scored), 0)]]
     found = [*_outside(covered, _short_text(whole, every))] or every
@@ -1516,11 +1519,17 @@ def _specific_facts(part: TextPart, said: Iterable[Sentence], known: Collection[
         plain = whole and not sentence.is_item and not sentence.text.rstrip().endswith("?")
         first = sentence.text.split(maxsplit=1)[0]
         task = _is_task(sentence.text, known)
-        telling = first in known or task or _has_digit(sentence.text) or names(sentence.text)
+        telling = first in known or task or _is_specific(sentence.text)
         if part.head and opens_with_cue("request", sentence.text):
             continue  # of an agent, or of the other side of a chat
+        plain = plain and not opens_as("pleasantry", sentence.text)
         if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
             yield _to_fact(part, sentence.with_speaker, sentence.quote)
+
+
+def _is_specific(text: str) -> bool:
+    """Whether a text has a number or a name."""
+    return _has_digit(text) or bool(names(text))
 
 
 def _to_fact(part: TextPart, text: str, quote: str, named: str = "", day: str = "") -> Fact:
@@ -1702,10 +1711,11 @@ def _entry_kinds(blocks: Sequence[_Block], foreign: bool) -> Iterator[str]:
         short = len(text.split()) <= _LONGEST_ENTRY and not _SECOND.search(text)
         short = short and (bool(block.marker) or not re.search("[.!?:]$", text))
         is_contact = short and _CONTACT.match(text)
+        attending = opens_as("attendance", without_markup(text))
         is_field = not block.marker and _FIELD.match(text) and len(list(spans(text))) == 1
         holding = {
             "dated": short and _dated(text, foreign),
-            "field": is_field and (kind == "field" or not is_contact) and not opens_as("attendance", text),
+            "field": is_field and (kind == "field" or not is_contact) and not attending,
             "contact": is_contact,
             "item": block.marker,
             "line": short and not block.apart and (kind == "line" or has_phrase("above a list", above)),

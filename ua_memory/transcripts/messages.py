@@ -264,7 +264,7 @@ _LETTER = (  # the line with the day on which a letter was written, or a heading
         r"|[^\W\d_]{3,12}\.? \d{1,2}(?:st|nd|rd|th)?,? )(?:19|20)\d\d)\s*$"
     ),
     re.compile(r"(?:[A-ZÀ-Þ]\w+, (?:den )?)?(?P<date>\d\d?\.\d\d?\.(?:19|20)\d\d)\s*$"),
-    re.compile(r"(?:Date|Datum|Stand|Data|Fecha) ?: *(?P<date>.{0,30}\b(?:19|20)\d\d\b.{0,30})$"),
+    re.compile(r"[*_]*(?:Date|Datum|Stand|Data|Fecha) ?:[*_]* *(?P<date>.{0,30}\b(?:19|20)\d\d\b.{0,30})$"),
 )
 _LETTERHEAD = 16
 """Lines of a letter among which is its date."""
