@@ -112,6 +112,19 @@ def test_a_message_in_a_document_has_its_day(memory: Memory) -> None:
     assert [one.when for one in found] == [one.when for one in done] == days
 
 
+def test_a_document_is_not_read_again_for_each_of_its_facts(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, paths, counts = memory.store.read, list[str](), list[int]()
+    monkeypatch.setattr(memory.store, "read", lambda path: paths.append(path) or read(path))
+    for most in (2, 20):
+        bills = "\n".join(f"- Bill {n} of Ann is over {n * 37} euros.\n" for n in range(1, most + 1))
+        done = memory.retain(bills, document_id=f"bills {most}")
+        assert len(done.facts) == most
+        counts.append(paths.count(done.path))
+    assert counts[0] == counts[1]
+
+
 def test_the_same_text_again_changes_nothing_and_asks_nobody(memory: Memory) -> None:
     memory.retain(SAID, model=Scripted([keep(fact(SAID))]))
     before = commits(memory)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
-from ua_memory.knowledge.statements import find, new_id
+from ua_memory.knowledge.statements import find, new_id, read_files
 from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
@@ -393,10 +393,12 @@ def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, headin
     return find_fact(draft.read(path), path, fact.id)
 
 
-def find_committed(store: Store, fact: Fact) -> Fact:
-    """The fact at its place after the revision, since lines may have been added above it."""
-    found = find(store, str(fact.id), [fact.place.path])
-    return found if isinstance(found, Fact) else fact
+def find_committed(store: Store, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The facts at their places after the revision, since lines may have been added above them."""
+    files = read_files(store, list(dict.fromkeys(fact.place.path for fact in facts)))
+    parsed = (markdown_document.parse(data, path) for path, data in files)
+    there = {(one.place.path, one.id): one for document in parsed for one in document.of(Fact)}
+    return tuple(there.get((fact.place.path, fact.id), fact) for fact in facts)
 
 
 def fact_lines(fact: Fact, draft: Draft) -> list[str]:

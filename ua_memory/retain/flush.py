@@ -323,10 +323,10 @@ class FlushWriter:
                 "(another UA_MEMORY_MODEL would do better)"
             )
         committed = partial(knowledge_facts.find_committed, self.store)
-        placed = tuple(committed(fact) for fact, _ in self.placed)
+        placed = committed([fact for fact, _ in self.placed])
         return FlushedSession(
             self.entry.key, session.client, session.session, len(turns), by, placed, tuple(self.seen_again),
-            tuple(map(committed, self.reworded)), tuple(self.core), tuple(proposed.refused),
+            committed(self.reworded), tuple(self.core), tuple(proposed.refused),
             draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, proposed.usage,
         )  # fmt: skip
 

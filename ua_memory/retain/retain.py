@@ -221,7 +221,7 @@ class Retainer:
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
         if before is not None:
             return RetainResult(item, repeated=True, revision=before.id or None)
-        placed = tuple(knowledge_facts.find_committed(self.store, fact) for fact in done.facts)
+        placed = knowledge_facts.find_committed(self.store, done.facts)
         result = draft.result
         return replace(
             done, facts=placed, revision=result.revision, notes=(*done.notes, *result.notes),
