@@ -309,6 +309,22 @@ def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:
     assert seen.said == []
 
 
+def test_a_search_by_meaning_is_tried_again_while_the_daemon_starts(watch: Callable[..., Watched]) -> None:
+    seen = watch()
+    page = seen.go("/")
+    ready(page)
+    page.keyboard.press("/")
+    page.keyboard.type("heroku")
+    with page.expect_request("**/search?q=heroku"):
+        page.locator(".hit").first.wait_for()
+    with page.expect_request("**/search?q=heroku", timeout=6000):  # no daemon runs here
+        pass
+    page.get_by_text("by words alone").wait_for()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(3000)
+    assert page.locator(".hit .text").first.evaluate("hit => hit === document.activeElement")
+
+
 def test_a_link_within_the_page_does_not_load_it_again(watch: Callable[..., Watched]) -> None:
     """It did, so that whoever skipped to the content stood before the header again."""
     seen = watch()

@@ -18,6 +18,7 @@ async function fragment(url, signal) {
 // -- search ------------------------------------------------------------------------------------------------
 
 const MEANING = 180;
+const AGAIN = 2000;  // a daemon that was not running yet has loaded its model after some seconds
 let typing = null;
 let later = 0;
 let shown = location.pathname + location.search;
@@ -29,16 +30,18 @@ function search() {
   if (!q) return;
   typing = new AbortController();
   const { signal } = typing;
-  let meant = false;
+  let meant = false, tries = 5;
   const show = async (by) => {
     try {
       const text = await fragment(`/search?q=${encodeURIComponent(q)}${by}`, signal);
       if (signal.aborted || (by && meant)) return;  // words that come late replace nothing better
+      if (tries < 5 && main.contains(document.activeElement)) return;  // what is being read stays
       meant = !by;
       main.innerHTML = policy.createHTML(text);
       document.title = `${q} · ua-memory`;
       document.querySelector("nav [aria-current]")?.removeAttribute("aria-current");
       ready();
+      if (!by && main.querySelector("a.slow") && tries-- > 0) later = setTimeout(() => show(""), AGAIN);
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     }
