@@ -538,7 +538,7 @@ def test_pictures(root_of_pictures: Path, chromium: Any) -> None:
         seen = Watched(entered(chromium, link), viewport={"width": 1100, "height": 700})
         for name, url in (
             ("days", "/"),
-            ("search", "/search?q=why+did+we+leave+heroku&by=words"),
+            ("search", "/search?q=heroku+price&by=words"),
             ("name", "/names/Alice"),
             ("session", f"/sessions/{session}"),
             ("card", f"/f/{card.id}"),

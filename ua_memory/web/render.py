@@ -42,7 +42,7 @@ _MARKUP = re.compile(
 )
 """Emphasis, quotes and callouts, fences of code, and the second line of a table."""
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
-_ID = re.compile(r"\^([a-z2-7]{10})(?!\S)")
+_ID, _ITS_ID = (re.compile(rf"\^([a-z2-7]{{10}}){end}") for end in (r"(?![\w-])", r"(?!\S)"))
 _SESSION_TURN = re.compile(r"t-[0-9a-f]{8}\Z")
 
 
@@ -200,7 +200,9 @@ def _callouts(state: Any) -> None:
         elif token.type == "inline" and before.type == "list_item_open":
             token.content = _BOXES.get(token.content[:4], token.content[:4]) + token.content[4:]
     for token in state.tokens:
-        token.content = _ID.sub(r"[^\1](/f/\1)", token.content) if token.type == "inline" else token.content
+        token.content = (
+            _ITS_ID.sub(r"[^\1](/f/\1)", token.content) if token.type == "inline" else token.content
+        )
 
 
 def _cell_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
