@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from kill_points import in_child
 from store_banks import leftovers
 from test_forget import BELIEFS, believe, by_machine, link
 
-from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
+from ua_memory.errors import Busy, Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
+from ua_memory.git import remotes
 from ua_memory.git.history import History
 from ua_memory.index.sync import Index
 from ua_memory.knowledge import statements
@@ -309,6 +312,24 @@ def test_a_first_address_is_kept_once_something_of_it_is_here(tmp_path: Path) ->
     assert facts(three) == {"Alice drinks tea", "Bob moved to Lisbon"}
     git(tmp_path / "remote.git", "config", "--unset", "receive.maxInputSize")
     assert sync(three).sent >= 2
+
+
+def test_a_remote_that_says_nothing_is_given_up_and_holds_up_no_write(
+    pair: tuple[Bank, Bank], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = pair[0], Bank(pair[0].root, pair[0].clock)
+    other.again(lock_seconds=0)
+    monkeypatch.setattr(remotes, "FIRST_ANSWER", 4)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as pool:
+        there = f"git://127.0.0.1:{silent.getsockname()[1]}/x.git"
+        git(one.store.bank.git_dir, "config", "remote.origin.url", there)
+        waiting = pool.submit(sync, one)
+        with silent.accept()[0]:
+            with pytest.raises(Busy, match="another sync is running"):
+                sync(other)
+            other.insert("Meanwhile")
+            with pytest.raises(GitFailed, match="did not complete in 4 secs"):
+                waiting.result()
 
 
 def test_inside_a_code_repository_the_trail_goes_apart(tmp_path: Path) -> None:

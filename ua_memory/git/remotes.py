@@ -28,8 +28,8 @@ _RETRY_REASONS = (
     "cannot lock ref",
 )
 """git's reasons for a refused push that can be retried: somebody else pushed at the same moment."""
-TIMEOUT = 900
-"""Of a fetch or push."""
+TIMEOUT, FIRST_ANSWER = 900, 60
+"""Of a fetch or push; and of the question before it what the remote has, in seconds."""
 LOCAL_ONLY = {"GIT_ALLOW_PROTOCOL": "file"}
 """Variables for fetching from a folder or bundle of ours."""
 _IGNORED_SETTINGS = (
@@ -323,7 +323,8 @@ class Remotes(Repository):
     ) -> tuple[bytes, str]:
         with contextlib.nullcontext(by) if by else self._isolated() as isolated:
             try:
-                return isolated.ask(*words, ok=ok, kill_after_timeout=TIMEOUT)
+                seconds = FIRST_ANSWER if words[0] == "ls-remote" else TIMEOUT
+                return isolated.ask(*words, ok=ok, kill_after_timeout=seconds)
             except GitFailed as error:
                 url = words[words.index("--") + 1]
                 raise GitFailed(printable(error.what), where=printable(url), hint=self._hint(url)) from error

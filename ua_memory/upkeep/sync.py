@@ -319,7 +319,8 @@ def sync(
         hint = "ua-memory doctor" if store.bank.own else "ua-memory init ."
         raise Conflict("is gone", where=SETTINGS, hint=hint)
     store.make_state()
-    with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
+    busy = "another sync is running, and may wait for the network"
+    with locked(store.bank.state / "sync.lock", store.config.lock_seconds, busy):
         name, url, first = _remote(store, address)
         run = _SyncRun(store, name, url, first, door, trial, index, backup)
         try:
