@@ -84,6 +84,9 @@ def test_deleted_and_unchanged_is_deleted_but_deleted_and_changed_is_kept_and_to
     done = of(ours, BASE.replace("tea", "coffee"))
     assert facts(done)["aaaaaaaaaa"].text == "Alice drinks coffee."
     assert [(t.what, t.why, t.ours) for t in done.notes] == [("^aaaaaaaaaa", "kept", "")]
+    alone = BASE.replace("- Bob moved to Lisbon. ^bbbbbbbbbb\n- a line without an id\n", "")
+    changed, gone = alone.replace("tea", "coffee"), alone.replace("- Alice drinks tea. ^aaaaaaaaaa\n", "")
+    assert text(of(changed, gone, alone)) == text(of(gone, changed, alone)) == changed
 
 
 def test_what_both_add_to_core_memory_above_its_first_section_stands_there() -> None:

@@ -750,6 +750,8 @@ class _BankMerge:
                 before = there[: there.index(unit_token(key))]
                 near = (rows.index(part) for part in reversed(before) if part.strip() and part in rows)
                 at = next(near, len(rows) - 1) + 1
+                if 0 < at < len(rows) and _heading_level(rows[at - 1]) and not rows[at].strip():
+                    at += 1  # the blank line below a heading stays there
                 return [*rows[:at], unit_token(key), *rows[at:]]
         return [*rows, unit_token(key)]
 
