@@ -26,6 +26,7 @@ from store_banks import (
     write,
 )
 
+from ua_memory.errors import Conflict
 from ua_memory.store.store import Store
 from ua_memory.upkeep import init as bank
 from ua_memory.upkeep import undo
@@ -215,6 +216,14 @@ def test_collecting_garbage_and_pruning(inside: Store) -> None:
     git(root, "repack", "-adq", ok=False)
     assert "ua-memory" not in git(root, "status", "--porcelain", "--ignored").replace("ua-memory.toml", "")
     unharmed(inside)
+
+
+def test_markers_of_a_merge_of_theirs_send_to_their_git(tmp_path: Path) -> None:
+    store = filled(at_top, tmp_path)
+    write(store, DAY, "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> side\n")
+    with pytest.raises(Conflict) as refused:
+        insert(store, "meanwhile")
+    assert str(refused.value.hint).endswith(": git status"), "that of the trail knows of no merge"
 
 
 def test_a_branch_switch_keeps_one_trail(tmp_path: Path) -> None:

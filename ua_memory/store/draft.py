@@ -293,7 +293,8 @@ class EditInspector:
         if path not in owed and not accept and (branch := self._other_branch(path, disk, in_head)):
             return TouchedFile(path, disk, in_head, in_head, other_branch=branch)
         if _has_conflict(disk) and not _has_conflict(in_head):
-            hint = "resolve them, or end the merge: ua-memory git status"
+            git = "ua-memory git" if self._history.own else "git"
+            hint = f"resolve them, or end the merge: {git} status"
             raise Conflict("the file has git's conflict markers", where=path, hint=hint)
         if path == SETTINGS:
             held = disk is None and not accept and path in self._survey().held
