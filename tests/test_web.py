@@ -568,6 +568,8 @@ def test_what_obsidian_reads_is_read() -> None:
         "> [!note] Before\n> Ask.": "<strong>Note</strong> Before<br />\nAsk.",
         "$a_i * b_i * c\\{x\\}$ for $5 or $10": "<code>$a_i * b_i * c\\{x\\}$</code> for $5 or $10",
         "[[Alice Smith#Work|Al]]": '<a href="/names/Alice%20Smith">Al</a>',
+        "[[2026-11-20]]": '<a href="/days/2026-11-20">2026-11-20</a>',
+        "[[2026-13-45]]": '<a href="/names/2026-13-45">',
         "![[plan.png]]": '<p><a href="/names/plan.png">plan.png</a>',
         "![a](https://example.org/b.png)!": '<p><a href="https://example.org/b.png"',
         "- [x] done": "<li>☑ done",
@@ -944,7 +946,8 @@ def test_what_is_not_there_says_so(browser: Browser) -> None:
         "/nowhere",
         "/sessions/none",
     ):
-        assert browser.get(url).status_code == 404, url
+        answer = browser.get(url)
+        assert answer.status_code == 404 and "$ ua-memory" not in answer.text, url
     assert browser.get("/sessions/none.json").json()["error"]["mend"], "as the command line's error object"
 
 

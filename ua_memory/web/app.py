@@ -155,7 +155,7 @@ class Web:
             status = HTTPStatus.NOT_FOUND
         elif code in (Busy.exit_code, Held.exit_code):
             status = HTTPStatus.SERVICE_UNAVAILABLE
-        return self._shown(request, Shown("error.html", {"error": _error_data(error)}, ("doctor",)), status)
+        return self._shown(request, Shown("error.html", {"error": _error_data(error)}, ()), status)
 
     async def _refused(
         self, request: Request, what: str, form: Mapping[str, str], error: UaMemoryError

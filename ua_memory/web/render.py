@@ -153,8 +153,8 @@ def with_links(line: str) -> Markup:
 
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without raw HTML; images are links. External links show their host in the
-    title. Citations link to their fact or turn, `[[names]]` to their page. Formulas and front matter are
-    shown as code, a line break as one, and our own comments not at all."""
+    title. Citations link to their fact or turn, `[[names]]` to their page or day. Formulas and front matter
+    are shown as code, a line break as one, and our own comments not at all."""
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import link
     from markupsafe import Markup
@@ -200,9 +200,8 @@ def _callouts(state: Any) -> None:
         elif token.type == "inline" and before.type == "list_item_open":
             token.content = _BOXES.get(token.content[:4], token.content[:4]) + token.content[4:]
     for token in state.tokens:
-        token.content = (
-            _ITS_ID.sub(r"[^\1](/f/\1)", token.content) if token.type == "inline" else token.content
-        )
+        if token.type == "inline":
+            token.content = _ITS_ID.sub(r"[^\1](/f/\1)", token.content)
 
 
 def _cell_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
@@ -225,6 +224,7 @@ def _brackets(state: Any, silent: bool) -> bool:
             url = session_url(name, block) if _SESSION_TURN.match(block) else f"/f/{quote(block, safe='')}"
         else:
             shown, url = found[2] or found[1], name_url(found[1])
+            url = f"/days/{found[1]}" if weekday(found[1]) else url
         state.push("link_open", "a", 1).attrs = {"href": url}
         state.push("text", "", 0).content = shown
         state.push("link_close", "a", -1)
