@@ -112,6 +112,13 @@ def test_a_message_in_a_document_has_its_day(memory: Memory) -> None:
     assert [one.when for one in found] == [one.when for one in done] == days
 
 
+def test_a_row_of_a_document_replaces_none_above_it(memory: Memory) -> None:
+    prices = "# Prices\n\n- Price of concrete C25/30: 128 euros\n- Price of concrete C30/37: 141 euros\n"
+    memory.retain(prices, document_id="prices")
+    hits = memory.search("price of concrete").hits
+    assert hits and not any(hit.replaces for hit in hits)
+
+
 def test_a_document_is_not_read_again_for_each_of_its_facts(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from ua_memory.index.items import SESSION
 from ua_memory.index.terms import STOP_WORDS, all_stop_words, content_words, is_unspaced
 from ua_memory.index.terms import words as words_of
+from ua_memory.markdown.lines import FileKind, kind_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.recall.dedupe import SPEAKER, is_quoted_in
 from ua_memory.text import wording
@@ -782,10 +783,12 @@ def _has_names_of(new: Ranked, old: Ranked) -> bool:
 
 
 def _later(one: IndexItem, other: IndexItem) -> bool:
-    """Whether an item was said later; on the same day, whether it is further down in the same file."""
+    """Whether an item was said later; on the same day, whether it is further down in the same file. All of a
+    document holds at one time: of its facts only messages, which have days, are later than others."""
     if one.day != other.day:
         return (one.day or "") > (other.day or "")
-    return one.path == other.path and one.line > other.line
+    at_one_time = kind_of(one.path) is FileKind.DOCUMENT and not (one.when and other.when)
+    return one.path == other.path and one.line > other.line and not at_one_time
 
 
 def _move_before(ranked: list[Ranked], new: Ranked, old: Ranked) -> None:
