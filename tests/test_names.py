@@ -118,6 +118,7 @@ def test_common_german_nouns_are_no_names(said: str, named: tuple[str, ...]) -> 
         ("What will Tom do Monday, and what can Ann do Java with?", ("Tom", "Ann", "Java")),
         ("Dann kaufte Anna das Auto des Vaters von Bob.", ("Anna", "Bob")),
         ("Nous avons vu Éric Vasseur avec Óscar.", ("Éric Vasseur", "Óscar")),
+        ("Lot: peinture; Fin: 18/12/2026; Entreprise: Élec Anjou", ("Élec Anjou",)),
         ("Le tribunal d'Angers écrit à Élec Anjou.", ("Angers", "Élec Anjou")),
     ],
 )

@@ -47,6 +47,7 @@ def model() -> Embedder:
     [
         ("**Ann**: hello", "Ann"), ("**Ann:** hello", "Ann"), ("Ann Lee: hello", "Ann Lee"),
         ("hello", ""), ("**hello** there: x", ""), ("a b c d: e", ""), ("12:30 lunch", ""),
+        ("Task: Painting; Begin: 7 May", ""), ("Ann: Bread; and milk", "Ann"),
     ],
 )  # fmt: skip
 def test_who_says_it(text: str, name: str) -> None:

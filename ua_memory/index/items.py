@@ -50,13 +50,16 @@ RUN_LENGTH = 600
 """Characters of a run, about 130 tokens: the model was trained on texts of up to 128."""
 
 _LABEL = re.compile(r"(\*\*|__)?([^\W\d_][^*:\n]{0,39}?)(?(1)(?:\1:|:\1)|:)(?:\s|$)")
+_ROW = re.compile(r"[^;\n]*; [^:;\n]{1,40}: ")
+"""A row of a table: "Task: painting; Begin: 7 May"."""
 _ASKS = re.compile(r"\?[^?]{0,24}$")
 _NOTE = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
 def speaker_label(text: str) -> str:
-    """The `Name` of a text that begins with `Name:` or `**Name**:`, at most three words; else ''."""
-    found = _LABEL.match(text)
+    """The `Name` of a text that begins with `Name:` or `**Name**:`, at most three words; '' for a row of a
+    table and any other text."""
+    found = None if _ROW.match(text) else _LABEL.match(text)
     name = found[2].strip() if found else ""
     return name if len(name.split()) <= 3 else ""
 

@@ -20,7 +20,7 @@ _LISTS = tomllib.loads(data_text("name_words.toml"))
 ORDINARY = frozenset(_LISTS["ordinary"].split())
 """Words that are capitalised only because they begin a sentence."""
 
-_CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
+_CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*(?<!;)")
 _CODE_SIGNS = frozenset("`/\\")
 """Of these each match of `_CODE` has one. Most texts have none, and the pattern is slow."""
 _CAPITALISED = r"[A-ZÀ-ÖØ-Þ](?=[\w'’]*[a-z])(?:['’]?\w)*"
