@@ -446,7 +446,7 @@ class Picker:
         console.print(Text.assemble(("> ", "bold"), end, ("▏", "dim")), no_wrap=True, crop=True)
         rows = self.found["results"][: max((height - 3) // 2, 1)]
         if rows and not self.found.get("answered"):
-            console.print("  Nothing found. The nearest:", style="dim")
+            console.print("  Nothing found. Closest matches:", style="dim")
         for n, hit in enumerate(rows):
             lead = "▶ " if n == self.at else "  "
             line = f"{hit['score']:.2f}  {hit.get('day') or ''}  {hit['citation']}"

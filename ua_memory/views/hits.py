@@ -51,7 +51,7 @@ def show_hits(
     elsewhere = answer.days and answer.hits and answer.hits[0].outside
     if answer.hits and not answer.answered and not elsewhere:
         screen.line("Nothing found.")
-        screen.line(("The nearest:", "faint"))
+        screen.line(("Closest matches:", "faint"))
         screen.line()
     for rank, hit in enumerate(answer.hits, 1):
         if rank > 1:
