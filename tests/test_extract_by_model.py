@@ -17,10 +17,10 @@ from ua_memory.errors import ModelMisbehaved
 from ua_memory.llm.client import Claude
 from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import Endpoint
-from ua_memory.retain import extract_by_model as moments
 from ua_memory.retain.extract import extract_without_model
 from ua_memory.retain.extract_by_model import ChunkExtractor, ExtractedChunk, TextContext, pieces, split_text
 from ua_memory.retain.extract_by_model import prompt_text as shown
+from ua_memory.text import dates as moments
 from ua_memory.text import tokens
 
 SAID = "Alice moved our API to Fly.io last Tuesday because Heroku's price doubled."

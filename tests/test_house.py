@@ -139,7 +139,7 @@ REMEMBERED = {
     "llm.tools": {"_check_schema", "_strict"},
     "markdown.document": {"_cache"},
     "recall.dedupe": {"_letters"},
-    "retain.extract_by_model": {"when_in_text"},
+    "text.dates": {"when_in_text"},
     "store.saves": {"_cached_records"},
 }
 """Module → what it remembers by itself, and why no object owns it."""

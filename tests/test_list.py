@@ -132,6 +132,13 @@ def test_a_fact_about_a_month_is_listed_by_the_days_of_it(shell: Shell) -> None:
     assert "\nOctober 2026\n" in shell.ok("list").out
 
 
+def test_a_day_to_come_that_a_fact_names_is_the_day_it_is_about(shell: Shell) -> None:
+    shell.ok("insert", "Physio on 7 December at 9.")
+    out = shell.ok("list", "--since", "2026-12-01").out
+    assert re.search(r"7 December 2026\n- Physio .*noted 2026-11-21", out)
+    assert "Physio" in shell.ok("today").out
+
+
 def test_what_no_longer_holds_is_left_out(shell: Shell) -> None:
     (block,) = (one["id"] for one in shell.ok("list", "--tag", "boat", "--json").json["results"])
     shell.ok("retire", block)

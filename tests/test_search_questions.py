@@ -155,7 +155,7 @@ def test_what_lies_in_the_days_comes_first_and_the_rest_says_that_it_does_not(in
 
 def test_a_query_that_is_only_a_time_is_given_all_of_it_oldest_first(index: Index) -> None:
     answer = search_many(index, ["what happened in October"], limit=2, whole_days=True)[0]
-    assert [hit.item.date[-2:] for hit in answer.hits] == ["07", "07", "11", "11", "24", "25", "25"]
+    assert [hit.item.day[-2:] for hit in answer.hits] == ["07", "07", "11", "11", "24", "25", "25"]
     assert len(search(index, "what happened in October", limit=2).hits) == 2, "who gives a limit gets that"
 
 
@@ -172,6 +172,43 @@ def test_a_query_that_is_only_a_time_is_given_what_names_it_after_that(tmp_path:
             "The plumber fixed the loo.", "Terry comes on the first Tuesday of the month.",
         ]  # fmt: skip
         assert [hit.outside for hit in hits] == [False, True] and hits[0].score >= hits[1].score
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("what is on 3 December", "Dentist on 3 December at 14:30."),
+        ("dentist next month", "Dentist on 3 December at 14:30."),
+        ("rent in January", "The rent goes up from January."),
+        ("Flut im März", "Das Wasser kam am 12. März bis zur Tür."),
+        ("what is on in May 2027", "Ann's wedding is in May."),
+    ],
+)
+def test_a_day_that_a_fact_only_names_is_asked_for_like_the_day_it_was_said(
+    query: str, found: str, tmp_path: Path
+) -> None:
+    said = ("Dentist on 3 December at 14:30.", "The rent goes up from January.", "Ann's wedding is in May.")
+    files = {
+        "memory/2026-11-17.md": log(*said, "The dentist is Dr Lee."),
+        "memory/2026-04-02.md": log(
+            "Das Wasser kam am 12. März bis zur Tür.", "Im Keller steht nichts mehr."
+        ),
+    }
+    with indexed(tmp_path, files) as index:
+        first, *others = search(index, query).hits
+        assert first.item.text == found and not first.outside
+        assert all(hit.outside for hit in others)
+
+
+def test_what_was_said_on_a_day_stands_before_what_only_names_it(tmp_path: Path) -> None:
+    files = {
+        "memory/2026-05-05.md": log("Knee: MRI on 2 June.", "The knee is swollen."),
+        "memory/2026-06-02.md": log("MRI of the knee: the meniscus is torn.", "Lunch with Ines."),
+    }
+    with indexed(tmp_path, files) as index:
+        for query in ("knee on 2 June", "2 June"):
+            hits = [hit.item.text for hit in search(index, query).hits if not hit.outside]
+            assert hits[0].startswith("MRI of") and "Knee: MRI on 2 June." in hits[1:], query
 
 
 @pytest.mark.parametrize(

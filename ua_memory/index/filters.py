@@ -285,8 +285,8 @@ class Filters:
             parts.append(" OR ".join([one] * len(self.sessions)))
             values += [each for each in self.sessions for _ in range(4)]
         if self.day:
-            parts.append("items.date = ? OR items.day = ?")
-            values += [self.day, self.day]
+            parts.append("? IN (items.date, items.named, items.day)")
+            values.append(self.day)
         if self.retired is False:
             parts.append("items.retired = ''")
         return " AND ".join(f"({part})" for part in parts) or "1", values

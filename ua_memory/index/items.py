@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -125,7 +126,8 @@ class IndexItem:
     lines `line` to `end` of the file, `vhash` the `text_id` of the embedded text. `seq` is the item's
     position in its file. `speaker` is set in conversations; `run` identifies the turns it is embedded with.
     `proofs` are the refs (`ref_of`) of the facts that an observation or opinion cites, without duplicates.
-    `own` is true if only an agent said it.
+    `own` is true if only an agent said it. `named` is the first day, month or year that a fact without a
+    `when` names in its text, ISO: it says when an appointment is that was only written down.
     """
 
     key: str
@@ -155,6 +157,7 @@ class IndexItem:
     proofs: tuple[str, ...] = ()
     own: bool = False
     flag: str | None = None
+    named: str | None = None
 
     @property
     def ref(self) -> str | None:
@@ -168,8 +171,9 @@ class IndexItem:
 
     @property
     def date(self) -> str:
-        """The ISO day the item is about, else the day it was said, else ''."""
-        return (self.when or self.day or "")[:10]
+        """The ISO day the item is about, by its `when` or a later day that it names, else the day it was
+        said, else ''."""
+        return (self.when or (self.day and max(self.named or "", self.day)) or "")[:10]
 
     def listed_day(self, today: str) -> str:
         """The day under which lists have it: its date, unless that is to come; then the day it was said."""
@@ -457,6 +461,7 @@ def _item(
     topics = [tag for tag in dict.fromkeys(tags) if ":" not in tag]  # a colon marks provenance
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     heading_text = clean(mask(" > ".join(found["headings"])))
+    day = day_of(document.path) or day_of(f"{text.partition(' ')[0].rstrip(':')}.md")
     return IndexItem(
         **{name: found[name] for name in ("record", "kind", "id", "when", "retired", "proofs", "own")},
         key=key,
@@ -468,7 +473,8 @@ def _item(
         texthash=texthash(found["text"]),
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
         vhash=text_id(with_heading(heading_text, text)),
-        day=day_of(document.path) or day_of(f"{text.partition(' ')[0].rstrip(':')}.md"),
+        day=day,
+        named=_named_day(text, day) if found["record"] == "fact" and not found["when"] else None,
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
@@ -479,6 +485,14 @@ def _item(
         context=clean(mask(_context(found, topics))).rstrip(),
         speaker=speaker,
     )
+
+
+def _named_day(text: str, day: str | None) -> str | None:
+    # Loaded here: a command that indexes nothing has no use for it.
+    from ua_memory.text.dates import when_in_text
+
+    when = when_in_text(text, date.fromisoformat(day) if day else None)
+    return when and when[:10].partition("/")[0]
 
 
 def _context(found: dict[str, Any], topics: Sequence[str] = ()) -> str:
@@ -511,11 +525,12 @@ SCHEMA = (
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
     " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
-    " proofs TEXT, own INTEGER, flag TEXT)",
+    " proofs TEXT, own INTEGER, flag TEXT, named TEXT)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
+    "CREATE INDEX items_named ON items (named) WHERE named IS NOT NULL",
     "CREATE INDEX items_run ON items (run) WHERE run != ''",
     "CREATE INDEX items_order ON items (date, day, path, line, key)",
     "CREATE INDEX items_day ON items (record, day, origin, session, kind, client)",

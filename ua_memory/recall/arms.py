@@ -175,6 +175,11 @@ class QueryWord:
         return not self.stop and self.end - self.start > 1
 
 
+DAYS_OF_ITEM = ("date", "named", "day")
+"""The days of an item: the one it is about, one that its text names, and the one it was said on. The first
+two have an index."""
+
+
 @dataclass(frozen=True, slots=True)
 class DateRange:
     """The days a query asks about, ISO; `end` is exclusive, an open side is ''. `only`: the query asks for
@@ -188,13 +193,27 @@ class DateRange:
     spans: tuple[tuple[int, int], ...] = ()
     approximate: bool = False
 
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """`start` and `end` to compare dates with as texts: "2026-12" for its first day, since that month may
+        be a date, too, and begins on this day; "2026" likewise."""
+        return (
+            self.start.removesuffix("-01").removesuffix("-01"),
+            self.end.removesuffix("-01").removesuffix("-01"),
+        )
+
     def contains(self, day: str) -> bool:
-        """Whether an ISO day is in the range."""
-        return bool(day) and self.start <= day and (not self.end or day < self.end)
+        """Whether an ISO day, or the first of a month or year, is in the range."""
+        start, end = self.bounds
+        return bool(day) and start <= day and (not end or day < end)
 
     def covers(self, item: IndexItem) -> bool:
-        """Whether an item is about these days or, if the query asks for nothing else, was said in them."""
-        return self.contains(item.date) or (self.only and self.contains(item.day or ""))
+        """Whether an item is about these days, names them, or was said in them."""
+        return any(self.contains(getattr(item, name) or "") for name in DAYS_OF_ITEM)
+
+    def is_only_named(self, item: IndexItem) -> bool:
+        """Whether an item was said on another day and has no `when` in the range: "exam on 3 December"."""
+        return not self.contains(item.when or item.day or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,8 +423,10 @@ def read_dates(
 
 
 def _has_days(words: WordIndex, time: dates.Reading) -> bool:
-    sql = "SELECT 1 FROM items WHERE date >= ? AND date < ? LIMIT 1"
-    return words.db.execute(sql, (time.start, time.end)).fetchone() is not None
+    days = DateRange(time.start or "", time.end or "")
+    within = " OR ".join(f"({day} >= ? AND {day} < ?)" for day in DAYS_OF_ITEM[:2])
+    found = words.db.execute(f"SELECT 1 FROM items WHERE {within} LIMIT 1", days.bounds * 2)
+    return found.fetchone() is not None
 
 
 def query_dates(index: Index, text: str, where: Filters) -> tuple[DateRange | None, dates.Order | None, bool]:
@@ -721,12 +742,12 @@ def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: 
     if window is None:
         return []
     condition, values = where.sql()
-    within = "(date >= ? AND date != '' AND (? = '' OR date < ?))"
-    if window.only:
-        within = f"({within} OR (day >= ? AND day != '' AND (? = '' OR day < ?)))"
-    days = (window.start, window.end, window.end) * (1 + window.only)
+    columns = DAYS_OF_ITEM if window.only else DAYS_OF_ITEM[:2]
+    within = " OR ".join(f"({day} >= ? AND {day} != '' AND (? = '' OR {day} < ?))" for day in columns)
+    start, end = window.bounds
+    days = (start, end, end) * len(columns)
     rows = words.db.execute(
-        f"SELECT key FROM items WHERE {within} AND {condition} ORDER BY date DESC, path, line LIMIT ?",
+        f"SELECT key FROM items WHERE ({within}) AND {condition} ORDER BY date DESC, path, line LIMIT ?",
         (*days, *values, limit),
     )
     return [ArmHit(item, rank, 1.0) for rank, item in enumerate(words.get([key for (key,) in rows]), 1)]

@@ -534,19 +534,21 @@ RELEVANT_SHARE = 0.2
 
 
 def days_first(ranked: Sequence[Ranked], asked: ParsedQuery) -> list[Ranked]:
-    """The hits of the days that the query asks about, then the others, with decreasing scores; for a query of
-    nothing but a time only those others that have its words: "tuesday", "3 november"."""
+    """The hits of the days that the query asks about, then those that only name these, then the others, with
+    decreasing scores; for a query of nothing but a time only those others that have its words: "tuesday", "3
+    november"."""
     window = asked.window
     if window is None:
         return list(ranked)
     inside = [one for one in ranked if window.covers(one.item)]
     if inside and window.only:
-        ordered = _by_day(inside)
+        ordered = _by_day(inside, window)
         words = {word for start, end in window.spans for word in words_of(asked.text[start:end])}
         others = [one for one in ranked if not window.covers(one.item)] if words else []
         named = (one for one in others if words.issubset(words_of(one.item.text)))
         return ordered + [one._replace(score=min(one.score, ordered[0].score)) for one in named]
     near = [one for one in inside if one.score >= RELEVANT_SHARE * ranked[0].score]
+    near.sort(key=lambda one: window.is_only_named(one.item))
     if not near or window.approximate:
         return list(ranked)
     first = {one.item.key for one in near}
@@ -558,12 +560,16 @@ def days_first(ranked: Sequence[Ranked], asked: ParsedQuery) -> list[Ranked]:
     return [one._replace(score=score) for one, score in zip((*near, *others), scores, strict=True)]
 
 
-def _by_day(found: Sequence[Ranked]) -> list[Ranked]:
-    """The hits of a query for nothing but a time, with equal scores: facts, then passages of sessions, each
-    the oldest first."""
-    ordered = sorted(
-        found, key=lambda one: (one.item.record == SESSION, one.item.date, one.item.path, one.item.line)
-    )
+def _by_day(found: Sequence[Ranked], window: DateRange) -> list[Ranked]:
+    """The hits of a query for nothing but a time, with equal scores: facts, then facts that only name the
+    time, then passages of sessions, each the oldest first."""
+
+    def place(one: Ranked) -> tuple[bool, bool, str, str, int]:
+        item = one.item
+        day = item.when or item.day or ""
+        return item.record == SESSION, window.is_only_named(item), day, item.path, item.line
+
+    ordered = sorted(found, key=place)
     return [one._replace(score=ordered[0].score) for one in ordered]
 
 

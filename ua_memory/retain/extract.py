@@ -22,10 +22,9 @@ from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english, query_
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
-from ua_memory.retain import extract_by_model
 from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import Candidate, CandidateKind, one_line
-from ua_memory.text import foreign_dates, grounding, redaction
+from ua_memory.text import dates, foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, SHORT_WEEKDAYS, WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import (
@@ -1322,7 +1321,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
 def _when(said: Sequence[str], text: str, day: date | None) -> str | None:
     """When the event of a text is, from the last of its sentences that corrects another, if any does."""
     amended = (one for one in reversed(said) if opens_as("amends", one))
-    return extract_by_model.when_in_text(next(filter(_has_value, amended), text), day)
+    return dates.when_in_text(next(filter(_has_value, amended), text), day)
 
 
 def _candidate_kind(found: Score, context: Context) -> CandidateKind:
@@ -1474,7 +1473,7 @@ def _attendance(part: TextPart, said: Iterable[Sentence]) -> Iterator[Fact]:
             named = " ".join(f"with {one.text.partition(': ')[2]}" for one in lines)
             text = f"{title} – {text}" if (title := title or lines[0].heading) else text
             fact = _to_fact(part, text, " ".join(one.quote for one in lines), named)
-            yield replace(fact, when=extract_by_model.when_in_text(text, part.at.date() if part.at else None))
+            yield replace(fact, when=dates.when_in_text(text, part.at.date() if part.at else None))
         titles = [one for one in lines if not _FIELD.match(one.text)]
         title = titles[-1].text if titles and not (titles[-1].is_complete or titles[-1].marker) else ""
 
@@ -1745,7 +1744,7 @@ def _with_days_apart(block: _Block, foreign: bool) -> Iterator[_Block]:
 def _dated(line: str, foreign: bool) -> str:
     """A line that begins with a day, in words from which that can be read; '' for another."""
     line = phrases()["on day"].sub("", line)
-    line = extract_by_model.with_dots(line).removeprefix("am ") if foreign else line
+    line = dates.with_dots(line).removeprefix("am ") if foreign else line
     start = " ".join(line.split()[:4])
     word = _NEXT_WORD.match(start)
     named = word and (
@@ -1755,7 +1754,7 @@ def _dated(line: str, foreign: bool) -> str:
     if not (named or start[:1].isdigit()) or not _has_digit(start):
         return ""
     leads = ("am ", "") if foreign else ("", "am ")
-    ways = (lead for lead in leads if extract_by_model.when_in_text(lead + start, _ANY_DAY))
+    ways = (lead for lead in leads if dates.when_in_text(lead + start, _ANY_DAY))
     return next((lead + line for lead in ways), "")
 
 
