@@ -92,6 +92,7 @@ def test_a_prompt_is_given_passages_of_its_project_behind_the_facts(bank: Bank) 
 FACTS = (
     "Davide likes tea", "Dinner with Marta and Davide, who did that", "My passport expires in August 2028",
     "Star Bakery paid invoice 0021 one day late", "Das mach ich, ja", "The printer shows error E1010",
+    "Mia runs the tests of the shop each night",
 )  # fmt: skip
 
 
@@ -101,6 +102,7 @@ FACTS = (
         ("What is the number of Davide's passport?", False), ("When does my passport expire?", True),
         ("renew my passport", True), ("ja mach das", False), ("do that", False),
         ("does Davide like tea?", True), ("what does Star Bakery owe me?", False),
+        ("run the tests", False), ("who runs the tests?", True),
         ("error E1019 of the printer", False), ("error E1010 of the printer", True),
     ],
 )  # fmt: skip

@@ -32,6 +32,7 @@ from ua_memory.text.questions import (
     asks_for_tasks,
     has_phone_number,
     is_chore,
+    is_order,
     is_question,
     is_request,
     two_questions,
@@ -547,6 +548,28 @@ def test_a_price_among_foreign_names_is_asked_for_in_english(tmp_path: Path) -> 
 )
 def test_a_chore_is_about_what_is_at_hand(prompt: str, chore: bool) -> None:
     assert is_chore(prompt) == chore
+
+
+@pytest.mark.parametrize(
+    ("prompt", "order"),
+    [
+        ("run the tests", True),
+        ("fix the lint errors", True),
+        ("thanks, commit", True),
+        ("commit and push", True),
+        ("no, the other one", True),
+        ("fix it and run the tests again please", True),
+        ("lance les tests", True),
+        ("führ die Tests aus", True),
+        ("push the fix for the scaler to main", False),
+        ("commit the SHOM source", False),
+        ("how do we run the tests?", False),
+        ("test the nightly export", False),
+    ],
+)
+def test_an_order_names_nothing_but_what_is_at_hand(prompt: str, order: bool) -> None:
+    """Each "run the tests" was given four facts on whichever tests had once been spoken of."""
+    assert is_order(prompt) == order
 
 
 def test_a_request_may_have_the_form_of_a_question() -> None:

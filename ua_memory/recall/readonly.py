@@ -17,7 +17,7 @@ from ua_memory.index import terms as index_terms
 from ua_memory.index.terms import Query, identifiers, is_about_another, specific_words, split_query
 from ua_memory.text import noise, wording
 from ua_memory.text import tokens as text_tokens
-from ua_memory.text.questions import is_question, is_request
+from ua_memory.text.questions import is_order, is_question, is_request
 from ua_memory.text.wording import CORE_INTRO
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -149,7 +149,7 @@ class ReadOnlySearch:
         except the session `but`; '' if there are none. With a daemon: `search.for_prompt`."""
         scope, _ = _project_filter(project)
         facts, session_passages, ids = list[int](), list[int](), identifiers(prompt)
-        if not (specific := specific_words(prompt)):
+        if not (specific := specific_words(prompt)) or is_order(prompt):
             return ""
         # Of two words one is often said otherwise: "why did we leave Heroku", "we left Heroku".
         asks = is_question(prompt) and not is_request(prompt) and len(specific) > SHORT_QUESTION

@@ -1056,7 +1056,8 @@ def for_prompt(found: SearchResult, prompt: str, project: str, config: Config, b
     # What is about another identifier has lost most of its score.
     near = (hit for hit in found.hits if hit.parts.get("other", 0.0) > -hit.match)
     hits = [hit for hit in near if hit.item.record != SESSION or fits(hit)]
-    if not specific or not hits or not _is_useful(hits, prompt, found):
+    idle = not specific or questions.is_order(prompt)
+    if idle or not hits or not _is_useful(hits, prompt, found):
         return replace(found, hits=())
     return replace(found, hits=prompt_hits(hits, prompt, config))
 

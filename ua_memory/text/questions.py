@@ -69,6 +69,23 @@ def is_chore(prompt: str) -> bool:
     return _CHORE.search(prompt) is not None
 
 
+_ORDER = late(
+    r"\W*(?:(?:again|all|and|above|both|first|for|go|in|it|just|last|let['’]s|next|now|of|on|one|other|previous|second"
+    r"|a|that|the(?:m|n|se|re)?|this|those|to|try|with|you|no(?:pe)?|ok(?:ay)?|yes|please|pls|thanks?|thx"
+    r"|(?:re-?)?(?:build|run|start|test)s?|amend|branch|changes?|checks?|commit(?:te?)?|compile|diff|do|errors?|files?|fix"
+    r"|format|lint(?:er|ing)?|make|open|pr|pull|push|redo|remaining|revert|save|show|stash|status|stop|suite|typ(?:e|o)s?"
+    r"|undo|unit|warnings?|bitte|das|den|die|es|führ|aus|lass|laufen|mach|nochmal|und|zeig|rückgängig|fehler"
+    r"|et|la|lance|le|les|pousse|annule|erreurs?|ejecuta|haz|los|corrige|esegui|fai|il?|gli)\b\W*)+",
+    re.IGNORECASE,
+)
+
+
+def is_order(prompt: str) -> bool:
+    """Whether a prompt is nothing but an order about what is at hand, and names nothing: "run the tests",
+    "thanks, commit", "no, the other one"."""
+    return _ORDER.fullmatch(prompt) is not None
+
+
 # -- telephone numbers -------------------------------------------------------------------------------------
 
 
