@@ -555,3 +555,18 @@ def test_at_a_start_the_last_said_comes_first_whatever_day_it_is_about(
         index.refresh()
         found = latest(index.words.db, "", whole=True)
     assert [line[:8] for line in found] == ["- Brandt", "- The au"]
+
+
+@pytest.mark.parametrize(
+    ("query", "known"),
+    [
+        ("which version of Python is required", True), ("which version of istio is required", False),
+        ("which version of Istio is required", False), ("what is the deductible of the GKV insurance", False),
+        ("the port of the grafana", False),
+    ],
+)  # fmt: skip
+def test_what_no_note_names_is_not_answered_by_the_rest_of_the_query(
+    resembling: Index, query: str, known: bool
+) -> None:
+    """ "Which redis version do we run" was answered by whatever version the bank had, with a high score."""
+    assert search(resembling, query).answered == known

@@ -159,7 +159,7 @@ _WORD = re.compile(r"[^\W_]+")
 @dataclass(frozen=True, slots=True)
 class QueryWord:
     """A word of a query: its span, weight and stems. `stop`: it is a stop word. `named`: it is part of a name
-    of the bank. `whole`: the identifier it is part of, '' for none."""
+    of the bank. `whole`: the identifier it is part of, '' for none. `unknown`: no item has it."""
 
     start: int
     end: int
@@ -168,6 +168,7 @@ class QueryWord:
     stop: bool = False
     named: bool = False
     whole: str = ""
+    unknown: bool = False
 
     @property
     def specific(self) -> bool:
@@ -335,7 +336,8 @@ def _query_words(
         if not whole and (part != before or not forms.keys().isdisjoint(part)) and len(own) == 1:
             # The model embeds the word as it was typed, and English only: match the correction by letters.
             whole = own[0]
-        found.append(QueryWord(start, end, weight, own, stop, named, whole))
+        unknown = not any(known[piece] for piece in part)
+        found.append(QueryWord(start, end, weight, own, stop, named, whole, unknown))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from ua_memory.index.items import SESSION
 from ua_memory.index.terms import is_english, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import ParsedQuery, Ranked
-from ua_memory.text.names import entities, numerals
+from ua_memory.text.names import coined_words, entities, numerals
 from ua_memory.text.patterns import data_text, without_accents
 from ua_memory.text.questions import word_stem
 
@@ -86,7 +86,7 @@ def answer_probability(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     sure = logistic_probability("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK_MATCH else sure
     first = hits[:CHECKED_HITS]
-    checks = (_lacks_number, _about_other_number, _about_another_name, _lacks_object)
+    checks = (_lacks_number, _about_other_number, _about_another_name, _lacks_object, _lacks_term)
     other = any(check(asked, first) for check in checks)
     return sure * OTHER_NUMBER if other else sure
 
@@ -143,6 +143,16 @@ def _lacks_object(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     texts = (f"{one.item.heading} {one.item.text[:CHECKED_CHARACTERS]} {one.item.fields}" for one in hits)
     said = {without_accents(each) for text in texts for each in words_of(text)}
     return not any(each.startswith(tuple(forms)) for each in said)
+
+
+def _lacks_term(asked: ParsedQuery, _: Sequence[Ranked]) -> bool:
+    """Whether an English query names something by a word that is not English (`redis`, `SLA`), which no item
+    of the bank has: only the rest of the query is found, as in "which version do we run"."""
+    unknown = [asked.text[word.start : word.end] for word in asked.words if word.unknown and word.specific]
+    if not unknown or not is_english(asked.text):
+        return False
+    coined = {*coined_words(asked.text.casefold())}
+    return any((word.isupper() and word.isalpha()) or word.casefold() in coined for word in unknown)
 
 
 def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
