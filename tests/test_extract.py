@@ -94,6 +94,7 @@ def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
         "The key fix: the parser requires a final newline.",
         "The ingest service listens on 9420 now; I replaced 9317 in 5 files, including the policy.",
         "The AWS provider is pinned to `~> 6.2` (was 5.76).",
+        "After `EXCHANGE TABLES readings AND readings_v2` the table has 387 GB.",
         "Open for next time: the consumer on `ingest.dlq`; messages that failed 5 times stay in the stream.",
     ],
 )
@@ -1431,6 +1432,48 @@ def test_a_statement_may_begin_like_a_question(said: str) -> None:
 def test_a_claim_is_kept_with_the_correction_that_follows_it() -> None:
     found = extract(talk(("assistant", "The server has 8 GB of RAM."), ("person", "No, 16.")))
     assert texts(found) == ["The server has 8 GB of RAM. – No, 16."]
+
+
+def test_values_in_an_agents_list_are_one_statement_with_the_file_they_are_in() -> None:
+    """Of a list of settings only the item with a sentence in it was kept, without the name of the file."""
+    items = (
+        "memory limit: 512Mi → 1Gi", "`GOMEMLIMIT=900MiB`", "`BATCH_MAX=2000`",
+        "`DB_MAX_CONNS=20` (was unset, so it used the default of 4 × CPUs)",
+    )  # fmt: skip
+    said = "Done, in `k8s/staging/ingest.yaml`:\n\n" + "\n".join(f"- {item}" for item in items)
+    lead = "Done, in `k8s/staging/ingest.yaml`:"
+    assert texts(assistant(said)) == [f"{lead} {'; '.join(items[:3])}", f"{lead} {items[3]}"]
+
+
+def test_settings_are_kept_below_any_line() -> None:
+    said = "The config now:\n\n- port: 8080\n- workers: 4\n- log level: debug\n- timeout: 30s"
+    assert texts(assistant(said)) == [
+        "The config now: port: 8080; workers: 4; log level: debug; timeout: 30s"
+    ]
+
+
+TOPICS = """Topics by now:
+
+| topic | partitions | retention |
+|---|---|---|
+| `events.raw` | 12 | 72 h |
+| `events.dlq` | 3 | 30 days |"""
+
+
+def test_the_rows_of_a_table_that_answers_a_question_are_kept() -> None:
+    """ "How long do we keep the messages?" was answered by a table, of which no fact was kept."""
+    asked = ("person", "how long do we keep the kafka messages atm?")
+    found = extract(talk(asked, ("assistant", TOPICS)))
+    assert texts(found) == [
+        "topic: `events.raw`; partitions: 12; retention: 72 h",
+        "topic: `events.dlq`; partitions: 3; retention: 30 days",
+    ]
+    assert found[0].quote == "| `events.raw` | 12 | 72 h |"
+    hosts = "| host | port |\n|---|---|\n| web-1 | 80 |\n| web-2 | 81 |"
+    ports = extract(talk(("person", "which ports do the hosts have?"), ("assistant", hosts)))
+    assert texts(ports) == ["host: web-1; port: 80", "host: web-2; port: 81"]
+    assert not extract(talk(("person", "fix the dashboard"), ("assistant", TOPICS)))
+    assert not extract(talk(asked, ("assistant", f"{TOPICS}\n| `audit` | a few | by hand |")))
 
 
 def test_an_answer_that_was_wrong_is_not_kept() -> None:

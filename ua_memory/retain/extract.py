@@ -571,11 +571,18 @@ def why_no_statement(sentence: Sentence, person: bool) -> str:
     complete = person or sentence.is_complete or sentence.marker
     if not complete or text.endswith(":") or has_phrase("cut off", text):
         return "not complete"
-    plain = words if _UNSPACED.search(text) else _CODE_LIKE.sub(" ", text).split()
-    spoken = sum(word.lstrip("\"'„“«(")[:1].isalpha() for word in plain)
-    length = sum(any(map(str.isalnum, word)) for word in words)  # French has blanks before its colons and €
-    enough = (spoken >= min(4, least) or (person and told)) and 2 * spoken >= length
+    enough = _spoken(text) >= (1 if person and told else min(4, least))
     return "" if enough else "mostly code or numbers"
+
+
+def _spoken(text: str) -> int:
+    """The number of words in a text, each piece of code beside at least two others as one; 0 if most are
+    numbers."""
+    plain, code = (text, 0) if _UNSPACED.search(text) else _CODE_LIKE.subn(" ", text)
+    words = _words(plain)
+    spoken = sum(word.lstrip("\"'„“«(")[:1].isalpha() for word in words)
+    length = sum(any(map(str.isalnum, word)) for word in words)  # French has blanks before its colons and €
+    return 0 if 2 * spoken < length else spoken + code if spoken > 1 else spoken
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -876,6 +883,9 @@ class Extraction:
             if context.refused and any(has_phrase("suggests", one.text) for one in passage[0]):
                 continue
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
+        rows = _rows(turn.text, len(said)) if context.closing and self._last_said.endswith(_ASKS) else ()
+        for row in rows:
+            self._insert(_to_candidate(([row], ANSWER), turn, context, self._zone), (number, row.index))
 
     def _note_question(self, said: Sequence[Sentence]) -> None:
         """Note what an assistant's turn asks, and its last value."""
@@ -1054,6 +1064,7 @@ class Extraction:
             same = same or _updates(other, said, about, changes) or _differ_in_typo(text, candidate.text)
             same = same or candidate.text.startswith(f"{text} – ")
             apart = _are_numbered_apart(text, candidate.text) or _answer_apart(text, candidate.text)
+            apart = apart or (candidate.quote[:1] == "|" and candidate.turn == other.candidate.turn)
             return same and not apart
 
         newest = sorted(shared.items(), reverse=True)
@@ -1152,7 +1163,8 @@ def join_lists(said: list[Sentence]) -> Iterator[Sentence]:
     little."""
     for _, run in groupby(said, key=lambda one: (one.lead, one.nested) if _is_short_item(one) else one.index):
         items = list(run)
-        lead = _useful_lead(items[0])
+        settings = items[0].lead if all(_SETS.match(one.text) for one in items) else ""
+        lead = _useful_lead(items[0]) or settings
         text = f"{lead} " + "; ".join(one.text.rstrip(".;,") for one in items)
         if len(items) < 2 or not lead or len(text) > _PASSAGE_LENGTH:
             yield from items
@@ -1161,17 +1173,23 @@ def join_lists(said: list[Sentence]) -> Iterator[Sentence]:
         yield replace(items[-1], text=text, quote=quote, index=items[0].index, lead="", joined=True)
 
 
+_SETS = late(r"`?[\w.-]+(?: [\w.-]+)?`? ?[:=] ?`?\S")
+"""A name and its value: "log level: debug", "`BATCH_MAX=2000`"."""
+
+
 def _is_short_item(sentence: Sentence) -> bool:
-    return bool(sentence.lead and sentence.marker) and len(sentence.text.split()) < _SHORT_ITEM
+    short = len(sentence.text.split()) < _SHORT_ITEM or _spoken(sentence.text) < _SHORT_ITEM
+    return bool(sentence.lead and sentence.marker) and short
 
 
 def _useful_lead(sentence: Sentence) -> str:
     """The lead of a list item, if it says what the items are; else ''."""
     last = (plain_sentences(sentence.lead if sentence.is_item else "") or [""])[-1]
-    fits = 0 < len(last.split()) <= _LONG_LEAD and not has_phrase("empty lead", last)
+    fits = 0 < len(last.split()) <= _LONG_LEAD
     if last and has_phrase("rejecting lead", last):
         return last  # without it the items say the opposite
-    return last if fits and not _passes(last) else ""
+    says = _CODE_LIKE.search(last) or not (has_phrase("empty lead", last) or _passes(last))
+    return last if fits and says else ""
 
 
 def _passes(text: str) -> bool:
@@ -1583,8 +1601,8 @@ _JOINED_KINDS = "item", "line"
 """The lines of these are one statement, those of the others one each."""
 _LONGEST_ENTRY, _LONGEST_TITLE = 12, 6
 """Most words of a line of a list, and of one that is joined with others or is their title."""
-_MOST_JOINED = 20
-"""Most lines that are one statement."""
+_MOST_JOINED, _MOST_ROWS = 20, 12
+"""Most lines that are one statement, and most rows of an answer's tables that are one each."""
 _ROW = late(r"\s*\|(.*)\|\s*$")
 _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
@@ -1765,14 +1783,25 @@ def _list_facts(part: TextPart, said: Iterable[Sentence]) -> Iterator[Fact]:
             text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.with_speaker
             if not text.rstrip().endswith("?"):
                 yield _to_fact(part, text, sentence.quote)
-    yield from (_to_fact(part, text, line, cells) for text, line, cells in _table_rows(part.text))
+    yield from (_to_fact(part, text, line, cells) for text, line, cells, _ in _table_rows(part.text))
 
 
-def _table_rows(text: str) -> Iterator[tuple[str, str, str]]:
-    """For each row of a table: its cells with the heads of their columns, the row verbatim, and its cells
-    alone."""
+def _rows(text: str, at: int) -> list[Sentence]:
+    """The rows of the tables of a turn, as list items below the line above the table; none of many, and none
+    if one has no value."""
+    rows = [*_table_rows(text)]
+    fit = len(rows) <= _MOST_ROWS and all(_has_digit(cells.partition(";")[2]) for _, _, cells, _ in rows)
+    return [
+        Sentence(said, line, at + n, marker="|", lead=lead)
+        for n, (said, line, _, lead) in enumerate(rows if fit else ())
+    ]
+
+
+def _table_rows(text: str) -> Iterator[tuple[str, str, str, str]]:
+    """For each row of a table: its cells with the heads of their columns, the row verbatim, its cells alone,
+    and the line above the table if it ends in a colon."""
     head: list[str] = []
-    above = ""
+    above = lead = ""
     for line in text.splitlines():
         row = _ROW.match(line)
         if _RULE.match(line):
@@ -1782,7 +1811,9 @@ def _table_rows(text: str) -> Iterator[tuple[str, str, str]]:
             cells = [without_markup(cell.strip()) for cell in row[1].split("|")]
             said = [f"{key}: {cell}" if key else cell for key, cell in zip(head, cells, strict=False) if cell]
             if len(said) > 1:
-                yield "; ".join(said), one_line(line), "; ".join(cells)
+                yield "; ".join(said), one_line(line), "; ".join(cells), lead
         elif not row:
             head = []
+            if line.strip():
+                lead = without_markup(one_line(line)) if line.rstrip(" *_").endswith(":") else ""
         above = line
