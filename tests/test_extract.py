@@ -66,6 +66,9 @@ def texts(found: list[Candidate]) -> list[str]:
         "squash merging is off since yesterday, auditors want the full history.",
         "the kafka cluster gets replaced by redpanda in december.",
         "lib/pq out, pgx v5 in, with CopyFrom.",
+        "agree, we stay on dagster.",
+        "we should alert in slack when the nightly fails. channel #tidepool-alerts",
+        "retention of events.raw: streaming team changed it to 48h today, priya told me",
         "bi-export turned out to be lena btw, analytics",
         "PayPayに決めました。",
         "タブよりスペースが好きです。",
@@ -1434,6 +1437,20 @@ def test_a_claim_is_kept_with_the_correction_that_follows_it() -> None:
     assert texts(found) == ["The server has 8 GB of RAM. – No, 16."]
 
 
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ("The schedule has the cron `15 3 * * *`, so it runs at 03:15 UTC.", False),
+        ("No, at quarter past three.", False),
+        ("Yes, at 02:15 UTC, see line 7 of `crontab`.", True),
+    ],
+)
+def test_what_a_person_takes_for_so_is_not_kept_if_the_agent_says_otherwise(answer: str, kept: bool) -> None:
+    """ "The job runs at 02:15, right?" stayed a fact beside the answer that it runs at 03:15."""
+    found = texts(extract(talk(("person", "the job runs at 02:15, right?"), ("assistant", answer))))
+    assert ("the job runs at 02:15, right?" in found) == kept
+
+
 def test_values_in_an_agents_list_are_one_statement_with_the_file_they_are_in() -> None:
     """Of a list of settings only the item with a sentence in it was kept, without the name of the file."""
     items = (
@@ -1474,6 +1491,37 @@ def test_the_rows_of_a_table_that_answers_a_question_are_kept() -> None:
     assert texts(ports) == ["host: web-1; port: 80", "host: web-2; port: 81"]
     assert not extract(talk(("person", "fix the dashboard"), ("assistant", TOPICS)))
     assert not extract(talk(asked, ("assistant", f"{TOPICS}\n| `audit` | a few | by hand |")))
+
+
+def test_what_an_agent_offers_to_choose_from_is_not_kept() -> None:
+    offers = (
+        "**Option A**: raise the limit to 1Gi and set `GOMEMLIMIT=900MiB`.",
+        "Proposal:\n\n1. Poll every 30 seconds.\n2. Scale down only after 10 minutes below target.",
+    )
+    for offer in offers:
+        assert not assistant(offer, ("person", "ok do both, but with 800MiB")), offer
+
+
+def test_a_phrase_with_it_leans_on_nothing() -> None:
+    """ "INFRA-2231 tracks the update. – Dana can't make it tomorrow, …" was one fact."""
+    said = "Dana can't make it tomorrow, Oyelaran reviews the plans from now on"
+    found = extract(talk(("assistant", "INFRA-2231 tracks the JVM update."), ("person", said)))
+    assert texts(found) == [said]
+
+
+def test_a_short_turn_that_repeats_the_agents_number_is_no_remark() -> None:
+    """ "ah ok 3:15 then. good" was a fact of its own."""
+    told = ("assistant", "The cron is `15 3 * * *`, so it runs at 3:15 UTC.")
+    assert not extract(talk(told, ("person", "ah ok 3:15 then. good")))[1:]
+
+
+def test_what_the_agent_does_not_have_is_answered_by_the_person() -> None:
+    """ "Oyelaran has the first half" was kept without the week that was asked about."""
+    found = extract(talk(
+        ("person", "who's on call that week?"), ("assistant", "I don't have the schedule."),
+        ("person", "Oyelaran has the first half, I take the second from the 26th"),
+    ))  # fmt: skip
+    assert texts(found)[0].startswith("who's on call that week? – Oyelaran has the first half")
 
 
 def test_an_answer_that_was_wrong_is_not_kept() -> None:

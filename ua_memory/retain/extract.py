@@ -442,7 +442,8 @@ def score(sentence: Sentence, context: Context) -> Score:
         return told or NO_SCORE
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
-    guess = not context.confirmed and {"not settled", "reason"} <= found.keys()
+    offer = opens_as("offers", sentence.lead) or opens_as("offers", sentence.text)
+    guess = not context.confirmed and (offer or {"not settled", "reason"} <= found.keys())
     bare = {"claims a change", "under 8 words"} <= found.keys() and not _SPECIFIC.search(sentence.text)
     if not context.person and (guess or bare):
         return NO_SCORE
@@ -673,7 +674,9 @@ def _answer_score(question: str, text: str) -> Score | None:
     if _is_question(question) and opens_as("names another", text) and _has_unknown(text):
         return None if has_phrase("of the moment", question) else ANSWER
     asks = any(opens_with_cue("request", part) for part in re.split(r"[.,;!]\s+", text))
-    with_number = _has_digit(rest) and not _DUMP.match(text)
+    numbers, known = (set(re.findall(r"\b\d+", each)) for each in (rest, question))
+    repeats = numbers and numbers <= known  # "ah, at 3:15 then"
+    with_number = _has_digit(rest) and not repeats and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
 
@@ -899,9 +902,19 @@ class Extraction:
         that it is not. Whether it says that."""
         if opens_as("admits", turn.text):
             self._drop(range(self._person_turn - 1, self._person_turn), terms(turn.text))
+        self._drop_refused(turn.text)
         asked = range(self._person_turn, self._person_turn + 1)
         refuted = [one for one in said if self._drop_guess("refutes", one.text, asked)]
         return bool(refuted)
+
+    def _drop_refused(self, text: str) -> None:
+        """Drop what the person took for so ("the job runs at 2, right?") if the text says no or gives another
+        value."""
+        no, yes, said = opens_as("refuses", text), opens_as("agrees", text), terms(text)
+        for key, found in [*self._candidates.items()]:
+            asks = found.order[0] == self._person_turn and has_phrase("tag", found.candidate.text)
+            if asks and not yes and (no or _differ_in_value(found.terms, said)):
+                self._pop(key)
 
     def _reply(
         self, number: int, turn: Turn, said: list[Sentence], context: Context, *, typed: bool
@@ -1296,7 +1309,8 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
         words = _length(other.text)
         if opens_as("tells by asking", one.text) and _has_value(other.text):
             return True
-        if (opens_as("votes", other.text) and words < 4) or (words < 3 and _has_value(other.text)):
+        named = _has_value(other.text) or other.text.find("#") > 0
+        if (opens_as("votes", other.text) and words < 4) or (words < 3 and named):
             return True
         if any(opens_as(how, other.text) for how in ("amends", "gives the right value", "concludes")):
             return True
