@@ -115,6 +115,8 @@ months year years stunde stunden tag tage woche wochen monat monate jahr jahre h
 mois an ans hora horas día días semana mes meses año años
 """.split()  # noqa: SIM905
 )
+_CODE_NAME = re.compile(r"`([a-z]+(?:[._-][a-z]+)+)`", re.IGNORECASE)
+"""A name in code of several words, which is that of a thing: `nightly_ingest`, `events.raw`."""
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
 _MEASURED = re.compile(
@@ -308,6 +310,7 @@ def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
             if matches := frozenset(match.casefold() for match in pattern.findall(bare)):
                 values[kind] = matches
                 bare = pattern.sub(" ", bare)
+        bare += " ".join(_CODE_NAME.findall(part))
         if values or plain:
             found.append(_ValueSentence(part, values, bare, before, same_speaker=plain))
         before = f"{before} {bare}" if plain else bare
@@ -462,7 +465,7 @@ class _Comparison:
             )
             return "" if other else _NO_OTHER_VALUE
         wanted, both = self.asked & old.words, new.words & old.words
-        if _is_of_another(new, old, wanted, changed, only_day=kinds == {"day"}):
+        if _is_of_another(new, old, self.asked, changed, only_day=kinds == {"day"}):
             return "its value is of something else"
         shared = self._count_distinctive(new, old)
         if changed and not ranks_first:
@@ -495,10 +498,10 @@ class _Comparison:
 
 
 def _is_of_another(
-    new: _ValueSentence, old: _ValueSentence, wanted: frozenset[str], changed: bool, *, only_day: bool
+    new: _ValueSentence, old: _ValueSentence, asked: frozenset[str], changed: bool, *, only_day: bool
 ) -> bool:
-    """Whether a newer sentence is about something else than an older one, of which the query has the words
-    `wanted`:
+    """Whether a newer sentence is about something else than an older one, of which some words are `asked`
+    for:
 
     - without a change in its own words ("not until 9" is none): it has other words in place of these;
     - without any change: both have their own subjects;
@@ -506,7 +509,8 @@ def _is_of_another(
     - it lacks one of these, and has what is asked for of another thing: "the code of the shed";
     - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
       scanner where the printer is."""
-    lacks, added, both = wanted - new.words, new.words - old.words, new.words & old.words
+    wanted, added, both = asked & old.words, new.words - old.words, new.words & old.words
+    lacks = wanted - new.words
     lacks -= _COSTS if _MEASURED.search(new.text) else set()
     sure = changed and (new.says_change or _ARROW.search(new.text))
     if not sure and lacks and added:
@@ -516,7 +520,7 @@ def _is_of_another(
     if only_day and (lacks or len(added) > 1):
         return True
     if lacks and any(
-        _stems(what) & wanted & both and _stems(of) & added for what, of in _OF.findall(new.text)
+        _stems(what) & wanted & both and _stems(of) & added - asked for what, of in _OF.findall(new.text)
     ):
         return True
     if len(both) != 1 or not new.subject or new.subject in old.words:
