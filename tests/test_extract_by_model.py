@@ -98,6 +98,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("The course is 3 to 5 March.", "2027-03-03/2027-03-05"),
         ("It was between the 14th and 21st of August.", "2026-08-14/2026-08-21"),
         ("The fair ran August 14-21, 2026.", "2026-08-14/2026-08-21"),
+        ("Change freeze from December 20 to January 2, incidents excepted.", "2026-12-20/2027-01-02"),
         ("It rained from 30 July to 3 August 2026.", "2026-07-30/2026-08-03"),
         ("It rained on 14 August and on 21 August.", None), ("We met 12 people on 14 August.", "2026-08-14"),
         ("Wir sind vom 14. bis 21. Mai 2027 in Rom.", "2027-05-14/2027-05-21"),

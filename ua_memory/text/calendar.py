@@ -1041,7 +1041,9 @@ expires happen happens go goes leave leaves arrive arrives return returns slip s
 shift shifts cut put quit read set shut stays remains runs lasts continues keeps works applies holds falls
 lands switches drops"""
 """Verbs whose day may be past or future, as the past of some is like the present."""
-_NO_VERB = "hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
+_NO_VERB = (
+    "excepted|included|hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
+)
 _IRREGULAR = "|".join(_PAST.split())
 _TENSE_CUE = late(
     rf"\b(?P<ahead>{_AHEAD})\b"
