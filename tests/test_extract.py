@@ -97,6 +97,7 @@ def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
         "The key fix: the parser requires a final newline.",
         "The ingest service listens on 9420 now; I replaced 9317 in 5 files, including the policy.",
         "The AWS provider is pinned to `~> 6.2` (was 5.76).",
+        "I raised the timeout of the probe to 30 s.",
         "After `EXCHANGE TABLES readings AND readings_v2` the table has 387 GB.",
         "Open for next time: the consumer on `ingest.dlq`; messages that failed 5 times stay in the stream.",
     ],

@@ -450,7 +450,10 @@ def score(sentence: Sentence, context: Context) -> Score:
     changed = (
         not context.person
         and context.closing
-        and (has_phrase("new state", sentence.text) or opens_as("leaves for later", sentence.text))
+        and (
+            any(has_phrase(how, sentence.text) for how in ("new state", "ends what held"))
+            or opens_as("leaves for later", sentence.text)
+        )
     )
     more = CONFIRMED * context.confirmed + NEW_STATE * changed
     if context.person:
