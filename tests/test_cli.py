@@ -1138,6 +1138,16 @@ def test_an_encoding_that_lacks_the_letters(shell: Shell) -> None:
     assert done.returncode == 0 and b"na\xefve \\u6771" in done.stdout
 
 
+def test_a_file_is_found_by_a_name_that_the_locale_lacks(shell: Shell) -> None:
+    shell.write("memory/küche.md", "- The stove is green\n")
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    env.pop("PYTHONIOENCODING", None)
+    done = subprocess.run(
+        [*COMMAND, "search", "stove"], cwd=shell.cwd, capture_output=True, env=env, check=False
+    )
+    assert done.returncode == 0 and b"k\\xfcche.md:1" in done.stdout, done.stderr
+
+
 def test_a_real_terminal_is_noticed(shell: Shell) -> None:
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color"}

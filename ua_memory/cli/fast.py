@@ -53,6 +53,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     """Run a command: by the daemon if it accepts it, else in this process."""
     for name, value in LIBRARY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    if argv is None and sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        _restart_in_utf8()
     words = sys.argv[1:] if argv is None else list(argv)
     mode = os.environ.get("UA_MEMORY_DAEMON") or "auto"
     verb = _parse_verb(words)
@@ -87,6 +89,16 @@ def main(argv: list[str] | None = None) -> NoReturn:
     from ua_memory.cli import app
 
     app.main(words, data, start_next=mode == "auto" and verb in STARTING_VERBS)
+
+
+def _restart_in_utf8() -> NoReturn:
+    """Run the command with file names in UTF-8, as git has them; the output keeps its encoding.
+
+    In one that lacks their letters a sync could not write a file, and the next took it for deleted by hand.
+    """
+    os.environ.setdefault("PYTHONIOENCODING", getattr(sys.stdout, "encoding", None) or "utf-8")
+    os.environ["PYTHONUTF8"] = "1"
+    os.execv(sys.executable, sys.orig_argv)
 
 
 def _start_pager() -> None:
