@@ -205,7 +205,8 @@ def test_a_long_line_of_a_file_goes_on_below_its_text(watch: Callable[..., Watch
     assert len(xs) > 2 and max(xs) - min(xs) < 12, xs
     shown = line.locator("b").evaluate("one => getComputedStyle(one).display")
     assert shown == ("none" if width < 820 else "inline-block")
-    assert page.locator("#L10").bounding_box()["height"] > 12, "an empty line is one"
+    tops = [page.locator(f"#L{n}").bounding_box()["y"] for n in (9, 10, 11)]
+    assert 12 < tops[1] - tops[0] == tops[2] - tops[1] < 24, "an empty line is one, and none is between two"
 
 
 @pytest.mark.parametrize("width", [400, 1200])
