@@ -1514,6 +1514,8 @@ def test_a_short_turn_that_repeats_the_agents_number_is_no_remark() -> None:
     """ "ah ok 3:15 then. good" was a fact of its own."""
     told = ("assistant", "The cron is `15 3 * * *`, so it runs at 3:15 UTC.")
     assert not extract(talk(told, ("person", "ah ok 3:15 then. good")))[1:]
+    tile = ("assistant", "A thinner tile, 8 mm instead of 10, would give you 2 mm.")
+    assert texts(extract(talk(tile, ("person", "8mm tile then"))))[-1].endswith("– 8mm tile then")
 
 
 def test_what_the_agent_does_not_have_is_answered_by_the_person() -> None:

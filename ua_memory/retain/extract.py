@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 from math import exp, log
 from typing import NamedTuple
 
-from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english, query_spans
+from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english, query_spans, specific_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
@@ -678,7 +678,9 @@ def _answer_score(question: str, text: str) -> Score | None:
         return None if has_phrase("of the moment", question) else ANSWER
     asks = any(opens_with_cue("request", part) for part in re.split(r"[.,;!]\s+", text))
     numbers, known = (set(re.findall(r"\b\d+", each)) for each in (rest, question))
-    repeats = numbers and numbers <= known  # "ah, at 3:15 then"
+    repeats = (
+        numbers and numbers <= known and all(map(_has_digit, specific_words(text)))
+    )  # "ah, at 3:15 then"
     with_number = _has_digit(rest) and not repeats and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
