@@ -73,6 +73,17 @@ def test_what_the_text_does_not_say_gives_way_to_the_quote_or_goes() -> None:
     ]  # fmt: skip
 
 
+def test_in_a_conversation_a_fact_and_a_quote_are_their_speaker_s() -> None:
+    text = (
+        "Zoé Aubry : Luc, que préfères-tu ?\nLuc Cornu : Je préfère une injection de résine.\n"
+        "Zoé Aubry : Le dossier est le 26-40817."
+    )
+    said = "Je préfère une injection de résine."
+    found = draw(fact("Zoé Aubry préfère une injection de résine.", said), text=text)
+    assert [one.text for one in found.facts] == [f"Luc Cornu: {said}"]
+    assert len(found.refused) == 1
+
+
 def test_a_quote_that_is_kept_already_is_not_kept_again_for_what_was_made_up() -> None:
     found = draw(
         fact("Alice moved the API to Fly.io.", SAID), fact("It is a unique and creative solution.", SAID),

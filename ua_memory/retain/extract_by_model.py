@@ -445,10 +445,16 @@ class _ExtractionTools:
             self._refused.append(f"{what} ({wrong})")
             if len(quote.split()) < SHORTEST_QUOTE or self._is_quoted(quote):
                 return None
-            what = quote
+            what = self._with_speaker(quote)
         quotes = () if what == quote else (Quote(quote),)
         fact = Fact(what, kind=given.get("kind", "world"), quotes=quotes)
         return self._with_fields(fact, {} if wrong else given, evidence, quote)
+
+    def _with_speaker(self, quote: str) -> str:
+        """A quote with the name of who says it, in a conversation between named people."""
+        parts = text_parts(self.chunk.above + self.chunk.text, self.brief.at, self.chunk.form)
+        named = (part for part in parts if part.speaker and locate(quote, [part.text]) is not None)
+        return next((f"{part.speaker}: {quote}" for part in named), quote)
 
     def _is_quoted(self, quote: str) -> bool:
         """Whether a fact with these words as its text or quote was accepted already."""

@@ -912,7 +912,7 @@ _MEASURE_UNIT = late(
 _UNCHANGED_WORD = late(rf"(?:user|person|agent|assistant|owner)s?|{_MEASURE_UNIT.pattern}")
 _PASSIVE_AGENT = late(r"\b(?:by|von|durch|par|por)\b")
 _LABEL = late(
-    r"^[\W_]*(person|user|assistant|[A-ZÀ-Þ][\w'-]*(?: [A-ZÀ-Þ][\w'-]*)?)[*_]*(?: ?\([^)]*\))?[*_]*: "
+    r"^[\W_]*(person|user|assistant|[A-ZÀ-Þ][\w'-]*(?: [A-ZÀ-Þ][\w'-]*)?)[*_]*(?: ?\([^)]*\))?[*_]*\s?: "
 )
 _ROLES = ("person", "user", "assistant")
 _OTHER_ROLE = {"person": "assistant", "assistant": "person"}
