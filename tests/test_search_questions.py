@@ -183,14 +183,16 @@ def test_a_query_that_is_only_a_time_is_given_what_names_it_after_that(tmp_path:
         ("rent in January", "The rent goes up from January."),
         ("Flut im März", "Das Wasser kam am 12. März bis zur Tür."),
         ("what is on in May 2027", "Ann's wedding is in May."),
+        ("am I free on 12 February", "Passport runs out in March, new photo on 12 February."),
     ],
 )
 def test_a_day_that_a_fact_only_names_is_asked_for_like_the_day_it_was_said(
     query: str, found: str, tmp_path: Path
 ) -> None:
     said = ("Dentist on 3 December at 14:30.", "The rent goes up from January.", "Ann's wedding is in May.")
+    more = ("The dentist is Dr Lee.", "Passport runs out in March, new photo on 12 February.")
     files = {
-        "memory/2026-11-17.md": log(*said, "The dentist is Dr Lee."),
+        "memory/2026-11-17.md": log(*said, *more),
         "memory/2026-04-02.md": log(
             "Das Wasser kam am 12. März bis zur Tür.", "Im Keller steht nichts mehr."
         ),

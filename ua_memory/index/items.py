@@ -491,7 +491,7 @@ def _named_day(text: str, day: str | None) -> str | None:
     # Loaded here: a command that indexes nothing has no use for it.
     from ua_memory.text.dates import when_in_text
 
-    when = when_in_text(text, date.fromisoformat(day) if day else None)
+    when = when_in_text(text, date.fromisoformat(day) if day else None, several=True)
     return when and when[:10].partition("/")[0]
 
 

@@ -1096,6 +1096,7 @@ _BYGONE = late(
 _FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 
 
+_DENIES = late(r"\b(?:not?|never|nicht|keine?|pas|non|não|niet|geen)\b|n['’]t\b", re.I)
 _DATE_WORDS = _MAYBE_FOREIGN.union(
     ALL_MONTHS, WEEKDAYS, SHORT_WEEKDAYS, SEASONS, UNITS, ("ago", "tomorrow", "yesterday")
 )
@@ -1121,9 +1122,10 @@ def _with_new_day(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)  # a sentence is asked by its score, as a candidate and as a fact
-def when_in_text(text: str, said: date | None) -> str | None:
+def when_in_text(text: str, said: date | None, *, several: bool = False) -> str | None:
     """The one day or period that a text names, as in a `when:` field; None if it names none or several, or
-    the day it was said. If that day is unknown, only what does not depend on it."""
+    the day it was said. If that day is unknown, only what does not depend on it. Of `several` the first day
+    to come, unless the text denies something, which may be that day."""
     if (
         text.isascii()
         and not _MAY_NAME_A_DAY.search(text)
@@ -1140,6 +1142,9 @@ def when_in_text(text: str, said: date | None) -> str | None:
     found = set(named_periods(stated, said))
     if len(found) > 1:
         found = set(named_periods(_BORN.sub(" ", stated), said))
+    coming = [days for days in found if said < days[0] == days[1] - DAY]
+    if len(found) > 1 and several and coming and not _DENIES.search(text):
+        found = {min(coming)}
     if len(found) != 1:
         return None
     start, end = found.pop()
