@@ -993,6 +993,7 @@ class Refresher:
             links = {one.number: evidence_link(draft, one) for one in state.evidence if one.number in used}
             new = state.editor.data(links)
             if new != state.data:
+                _check_same_header(state, new)
                 draft.write(path, new, removes=[state.page])
             learnt = state.edits.write_facts(draft)
             flagged = state.edits.flag(draft, _contradictions(written, links), self.facts.equal)
@@ -1063,6 +1064,13 @@ def _news(stale: StaleReasons, last: LastRefresh | None, cited: Sequence[str]) -
         return {}
     left = {name: "left out before" for name in last.seen if name.removeprefix("^") not in cited}
     return left | {name: word for word in ("new", "edited") for name in getattr(stale, word)}
+
+
+def _check_same_header(state: PageState, new: bytes) -> None:
+    path = state.page.place.path
+    before, after = (document.parse(data, path) for data in (state.data, new))
+    if before.front != after.front or before.front_end != after.front_end:
+        raise Malformed("the page's header would change", where=path, hint="report this as a bug")
 
 
 # -- proposals for mental models ---------------------------------------------------------------------------

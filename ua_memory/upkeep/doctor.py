@@ -657,7 +657,7 @@ def _mark_matches(mark: dict[str, object], db: sqlite3.Connection) -> bool:
 
 
 def cache_problems(folder: Path) -> list[str]:
-    """Damage in the cache of embeddings."""
+    """Damage in the cache of embeddings. CheckUnavailable."""
     file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
@@ -669,6 +669,9 @@ def cache_problems(folder: Path) -> list[str]:
         sums = [embedding.checksum(*row[1:]) != row[0] for row in db.execute(embedding.CHECKSUMS_SQL)]
         if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
             found.append(f"{wrong} embeddings differ from their checksums")
+        bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
+    if bare and not found:
+        raise CheckUnavailable(f"{bare} embeddings have no checksum (written by an earlier version)")
     return found
 
 
