@@ -29,6 +29,14 @@ def test_without_a_model_the_sentences_are_kept_and_it_is_said(shell: Shell) -> 
     assert "--mode chunks" in shell.ok("retain", "x y z").err
 
 
+def test_a_hit_in_a_document_has_its_name_and_headings(shell: Shell) -> None:
+    shell.ok(
+        "ingest",
+        str(written(shell, "# Contract Rivet\n\nThe penalty is 300 euros a day.\n", name="rivet.md")),
+    )
+    assert " rivet.md > Contract Rivet The penalty" in " ".join(shell.ok("search", "penalty").out.split())
+
+
 def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 

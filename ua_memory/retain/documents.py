@@ -158,7 +158,8 @@ def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> U
 
 
 def _new_file(item: TextItem, heading: str) -> bytes:
-    title = _plain_heading(item.document_id) or "Document"
+    name = item.document_id.rpartition("/")[2] if item.document_id.startswith("/") else item.document_id
+    title = _plain_heading(name) or "Document"
     header = printer.show(SourceDocument(item.document_id, item.source or None))
     # A document outlives the session in which it was first retained.
     lasting = [tag for tag in item.said_in if not tag.startswith(OF_ONE_SESSION)]

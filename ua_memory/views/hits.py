@@ -125,7 +125,11 @@ def shown_lines(lines: list[str], query: str) -> str:
 
 
 def _headings(item: IndexItem) -> str:
-    """The headings above an item, without the date, which the path has."""
+    """The headings above an item, without the date, which the path has; of a document its name and its own,
+    without when it was read."""
+    if item.path.startswith("memory/documents/"):
+        name, *rest = item.heading.split(" > ")
+        return " > ".join([name.rpartition("/")[2], *rest[1:]])
     return re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)
 
 
