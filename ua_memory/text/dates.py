@@ -1101,7 +1101,9 @@ _DATE_WORDS = _MAYBE_FOREIGN.union(
     ALL_MONTHS, WEEKDAYS, SHORT_WEEKDAYS, SEASONS, UNITS, ("ago", "tomorrow", "yesterday")
 )
 _WORD_OF_LETTERS = late("[a-z]+")
-_MAY_NAME_A_DAY = late(r"\d[./-]\d|\d(?:st|nd|rd|th|er|\.) |(?<!\d)(?:19|20)\d\d(?!\d)")
+_MAY_NAME_A_DAY = late(
+    r"(?<![\d.,:/-])\d{1,2}[./-]\d{1,2}(?!\d)|\d(?:st|nd|rd|th|er|\.) |(?<!\d)(?:19|20)\d\d(?!\d)"
+)
 
 
 def _without_old_date(clause: re.Match[str]) -> str:
