@@ -137,6 +137,7 @@ def test_a_day_to_come_that_a_fact_names_is_the_day_it_is_about(shell: Shell) ->
     out = shell.ok("list", "--since", "2026-12-01").out
     assert re.search(r"7 December 2026\n- Physio .*noted 2026-11-21", out)
     assert "Physio" in shell.ok("today").out
+    assert "Physio" in shell.ok("list", "--since", "today", "--until", "today").out, "and when it was said"
 
 
 def test_what_no_longer_holds_is_left_out(shell: Shell) -> None:

@@ -114,8 +114,8 @@ def test_places_are_filled_in() -> None:
 def shell(tmp_path: Path) -> Shell:
     shell = new_shell(tmp_path)
     for text, *tags in (
-        ("Deploys of the shop go out on Monday", "project:shop"),
-        ("Deploys of the blog go out on Friday", "project:blog"),
+        ("Deploys of the shop go out each Monday", "project:shop"),
+        ("Deploys of the blog go out each Friday", "project:blog"),
         ("Deploys need two reviews",),
     ):
         shell.ok("insert", text, *(word for tag in tags for word in ("--tag", tag)))

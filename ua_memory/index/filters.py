@@ -251,12 +251,14 @@ class Filters:
         """An SQL condition on `items` and its parameters; `1` without filters."""
         parts: list[str] = []
         values: list[str] = []
-        if self.since:
-            parts.append("items.date >= substr(?, 1, length(items.date)) AND items.date != ''")
-            values.append(self.since[:10])
-        if self.until:
-            parts.append("items.date <= ? AND items.date != ''")
-            values.append(self.until[:10])
+        if self.since or self.until:
+            # A fact that names a day to come is found by that and by the day it was said.
+            since, until = (self.since or "")[:10], (self.until or "9999")[:10]
+            within = "({0} >= substr(?, 1, length({0})) AND {0} <= ? AND {0} != '')"
+            parts.append(
+                f"{within.format('items.date')} OR (items.named IS NOT NULL AND {within.format('items.day')})"
+            )
+            values += [since, until] * 2
         tagged = (Tagged(self.tags, self.match),) if self.tags or self.match == "exact" else ()
         for group in (*tagged, *self.groups):
             condition, tags = group.sql()
