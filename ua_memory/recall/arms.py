@@ -203,6 +203,12 @@ class DateRange:
             self.end.removesuffix("-01").removesuffix("-01"),
         )
 
+    def sql(self, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """An SQL condition for rows with a date of the range in one of these columns, and its parameters."""
+        start, end = self.bounds
+        within = " OR ".join(f"({day} >= ? AND {day} != '' AND (? = '' OR {day} < ?))" for day in columns)
+        return f"({within})", (start, end, end) * len(columns)
+
     def contains(self, day: str) -> bool:
         """Whether an ISO day, or the first of a month or year, is in the range."""
         start, end = self.bounds
@@ -425,10 +431,8 @@ def read_dates(
 
 
 def _has_days(words: WordIndex, time: dates.Reading) -> bool:
-    days = DateRange(time.start or "", time.end or "")
-    within = " OR ".join(f"({day} >= ? AND {day} < ?)" for day in DAYS_OF_ITEM[:2])
-    found = words.db.execute(f"SELECT 1 FROM items WHERE {within} LIMIT 1", days.bounds * 2)
-    return found.fetchone() is not None
+    within, days = DateRange(time.start or "", time.end or "").sql(DAYS_OF_ITEM[:2])
+    return words.db.execute(f"SELECT 1 FROM items WHERE {within} LIMIT 1", days).fetchone() is not None
 
 
 def query_dates(index: Index, text: str, where: Filters) -> tuple[DateRange | None, dates.Order | None, bool]:
@@ -744,12 +748,9 @@ def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: 
     if window is None:
         return []
     condition, values = where.sql()
-    columns = DAYS_OF_ITEM if window.only else DAYS_OF_ITEM[:2]
-    within = " OR ".join(f"({day} >= ? AND {day} != '' AND (? = '' OR {day} < ?))" for day in columns)
-    start, end = window.bounds
-    days = (start, end, end) * len(columns)
+    within, days = window.sql(DAYS_OF_ITEM if window.only else DAYS_OF_ITEM[:2])
     rows = words.db.execute(
-        f"SELECT key FROM items WHERE ({within}) AND {condition} ORDER BY date DESC, path, line LIMIT ?",
+        f"SELECT key FROM items WHERE {within} AND {condition} ORDER BY date DESC, path, line LIMIT ?",
         (*days, *values, limit),
     )
     return [ArmHit(item, rank, 1.0) for rank, item in enumerate(words.get([key for (key,) in rows]), 1)]
