@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.markdown.lines import FileKind, kind_of
 from ua_memory.recall.calibration import ANSWER_THRESHOLD
 from ua_memory.text.wording import counted, shorten
 from ua_memory.views.knowledge import CONFIDENCE, opinion_change_json, show_opinion_change
@@ -127,7 +128,7 @@ def shown_lines(lines: list[str], query: str) -> str:
 def _headings(item: IndexItem) -> str:
     """The headings above an item, without the date, which the path has; of a document its name and its own,
     without when it was read."""
-    if item.path.startswith("memory/documents/"):
+    if kind_of(item.path) is FileKind.DOCUMENT:
         name, *rest = item.heading.split(" > ")
         return " > ".join([name.rpartition("/")[2], *rest[1:]])
     return re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)
