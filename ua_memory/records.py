@@ -123,6 +123,11 @@ class Was:
     until: str
 
 
+TEXT_KEYS = ("where", "who", "why", "cause")
+"""The metadata of a fact that is words, as attributes of `Fact`: read and printed, redacted, searched, and
+shown to models."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact(_Identified):
     """One remembered statement. `text` is exact, newlines included; `id` has no caret.

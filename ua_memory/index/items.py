@@ -20,6 +20,7 @@ from ua_memory.markdown import fields as markdown_fields
 from ua_memory.markdown.document import Document, texthash
 from ua_memory.markdown.lines import FileKind, day_of, hashtags, kind_of
 from ua_memory.records import (
+    TEXT_KEYS,
     Entity,
     Fact,
     Heading,
@@ -185,7 +186,7 @@ class IndexItem:
 
     @property
     def fields(self) -> str:
-        """A fact's fields `where`, `who`, `why` and `cause`, and its quotes, a line each; '' for others."""
+        """A fact's `TEXT_KEYS` and its quotes, a line each; '' for others."""
         return self.context.partition("\n\n")[2]
 
     def digest(self) -> str:
@@ -403,8 +404,8 @@ def _searchable(document: Document) -> Iterator[dict[str, Any]]:
     prose = record_of.get(kind_of(document.path), "passage")
     for record in document.records:
         if isinstance(record, Fact):
-            more = [v for v in (record.where, record.who, record.why, record.cause) if v]
-            more = [*more, *(q.text for q in record.quotes)]
+            more = [said for key in TEXT_KEYS if (said := getattr(record, key))]
+            more += [quote.text for quote in record.quotes]
             yield _values(record, "fact", record.kind, record.when, record.said_by, more)
         elif isinstance(record, Observation):
             when, origin = record.last or record.since, record.origin or _default_origin(record)

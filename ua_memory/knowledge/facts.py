@@ -17,7 +17,7 @@ from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.lines import readable
-from ua_memory.records import KINDS, ORIGINS, Fact, Heading, Origin, Place, Quote, Was
+from ua_memory.records import KINDS, ORIGINS, TEXT_KEYS, Fact, Heading, Origin, Place, Quote, Was
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, wording
@@ -26,9 +26,6 @@ MAX_TEXT = 64 * 1024
 """Characters of one fact, all its parts together. A longer text is a document: `ingest` it."""
 HEADING_SPAN = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading, if they have the same tags."""
-
-_TEXT_FIELDS = ("text", "where", "who", "why", "cause", "source")
-"""Attributes of a fact that are words, each alone."""
 FindEqual = Callable[[str], Iterable[str]]
 """The files in which a fact with exactly this text may stand, as the index knows them; it may miss one."""
 
@@ -226,8 +223,8 @@ def _check_fact(fact: Fact) -> Fact:
     """The fact without lone surrogates and with unique tags. Usage, TooLarge."""
     if not fact.text.strip():
         raise Usage("no text given")
-    names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
-    size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
+    words = (getattr(fact, key) or "" for key in ("text", *TEXT_KEYS))
+    size = sum(map(len, (*words, *fact.entities, *fact.tags, *(quote.text for quote in fact.quotes))))
     if size > MAX_TEXT:
         hint = "split it, or retain it as a document"
         raise TooLarge(f"{size} characters; a fact has at most {MAX_TEXT}", hint=hint)
@@ -256,7 +253,9 @@ def _redact_fact(fact: Fact, draft: Draft) -> Fact:
     def clean(text: str) -> str:
         return draft.redact(readable(text))
 
-    single: dict[str, Any] = {key: clean(said) for key in _TEXT_FIELDS if (said := getattr(fact, key))}
+    single: dict[str, Any] = {
+        key: clean(said) for key in ("text", *TEXT_KEYS, "source") if (said := getattr(fact, key))
+    }
     quotes = tuple(Quote(clean(q.text), q.source and clean(q.source)) for q in fact.quotes)
     entities, tags = tuple(map(clean, fact.entities)), tuple(dict.fromkeys(map(clean, fact.tags)))
     return replace(fact, **single, quotes=quotes, entities=entities, tags=tags)

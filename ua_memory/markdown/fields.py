@@ -15,6 +15,7 @@ from ua_memory.markdown.lines import decode, encode_value, is_id
 from ua_memory.records import (
     KINDS,
     ORIGINS,
+    TEXT_KEYS,
     Entity,
     Fact,
     Observation,
@@ -306,7 +307,7 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
     Fact: (
         _choice_field("kind", KINDS, "world"),
         _time_field("when"),
-        *map(_text_field, ("where", "who", "why", "cause")),
+        *map(_text_field, TEXT_KEYS),
         _one_value("importance", read_count, str),
         _ENTITIES,
         _TAGS,

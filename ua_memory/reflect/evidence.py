@@ -16,7 +16,7 @@ from ua_memory.knowledge.observations import ObservationView
 from ua_memory.markdown import document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.recall.search import Hit, SearchResult
-from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
+from ua_memory.records import TEXT_KEYS, Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.grounding import contradiction, is_supported, terms, ungrounded_claims
@@ -169,7 +169,7 @@ class EvidenceCollector:
             return self._from_observation(record)
         day = markdown_lines.day_of(record.place.path) or ""
         if isinstance(record, Fact):
-            more = (*(q.text for q in record.quotes), record.who, record.why, record.where, record.cause)
+            more = (*(q.text for q in record.quotes), *(getattr(record, key) for key in TEXT_KEYS))
             about = (record.when or day)[:10]
             return EvidencePiece(
                 0, "facts", self._clean(record.text), record.place, record.id, about, day, record.said_by,

@@ -49,7 +49,7 @@ from ua_memory.markdown import document, fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape
 from ua_memory.markdown.lines import readable
-from ua_memory.records import Fact, MentalModel, Observation, Page
+from ua_memory.records import TEXT_KEYS, Fact, MentalModel, Observation, Page
 from ua_memory.reflect.proposals import ComparedStatement, as_sentence, says_the_same
 from ua_memory.retain.queue import Jobs
 from ua_memory.store.draft import Draft
@@ -139,15 +139,14 @@ def _details(record: Fact | Observation) -> list[tuple[str, str]]:
         pairs = [("since", record.since), ("last", record.last), ("trend", record.trend)]
         pairs += [("quote", proof.quote) for proof in record.proofs[:3]]
     else:
-        pairs = [(key, getattr(record, key)) for key in ("where", "who", "why", "cause", "flag")]
+        pairs = [(key, getattr(record, key)) for key in (*TEXT_KEYS, "flag")]
         pairs += [("quote", quote.text) for quote in record.quotes]
     return [(key, " ".join(value.split())) for key, value in pairs if value]
 
 
 def digest(record: Statement) -> str:
     """A short hash of a statement's text; an id appended to its line changes nothing."""
-    keys = ("when", "where", "who", "why", "cause")
-    parts = [record.text, *(str(getattr(record, key, None) or "") for key in keys)]
+    parts = [record.text, *(str(getattr(record, key, None) or "") for key in ("when", *TEXT_KEYS))]
     return document.texthash("\0".join(parts))[:8]
 
 
