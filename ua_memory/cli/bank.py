@@ -215,7 +215,10 @@ def verify(
 
 @app.verb(lenient=True)
 def doctor(
-    call: Call, memory: Memory, mend: bool = Option(False, "--mend", help="Repair what can be repaired.")
+    call: Call,
+    memory: Memory,
+    mend: bool = Option(False, "--mend", help="Repair what can be repaired."),
+    quick: bool = Option(False, "--quick", help="Leave out the whole history and index."),
 ) -> None:
     """Find and repair problems around the bank.
 
@@ -224,7 +227,10 @@ def doctor(
     """
     from ua_memory.upkeep.doctor import Check
 
-    checks = [*memory.health.doctor(mend=mend), *spawn.daemon_checks(memory.store.bank, call.env)]
+    checks = [
+        *memory.health.doctor(mend=mend, quick=quick),
+        *spawn.daemon_checks(memory.store.bank, call.env),
+    ]
     if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_tool_data()):
         hint = f"correct mcp.tools in {memory.config.sources['mcp_tools']}"
         checks.append(Check("mcp.tools", False, wrong, hint))

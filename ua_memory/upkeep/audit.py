@@ -589,12 +589,12 @@ class Health:
             problems, unchecked = doctor.check_integrity(self._store, tell)
         return [*found, *problems], unchecked
 
-    def doctor(self, *, mend: bool = False) -> Sequence[doctor.Check]:
+    def doctor(self, *, mend: bool = False, quick: bool = False) -> Sequence[doctor.Check]:
         """Checks of git, permissions and the state folder; with `mend`, problems are repaired where
-        possible."""
+        possible; `quick` leaves out the whole history and index."""
         if mend:
             self._finish()
-        return doctor.checkup(self._store, mend=mend)
+        return doctor.checkup(self._store, mend=mend, quick=quick)
 
     def stats(self) -> Stats:
         """Counts of the bank's contents."""

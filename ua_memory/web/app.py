@@ -117,9 +117,11 @@ class Web:
 
     @staticmethod
     def _thread(view: Page, query: Mapping[str, str]) -> Thread:
-        """The thread for a request: search while typing waits neither for pages nor for a model."""
+        """The thread for a request: search while typing waits neither for pages nor for a model, and
+        pages do not wait for what reads the whole bank."""
         if view is not pages.search:
-            return "reads"
+            slow = (view is pages.health and query.get("all")) or (view is pages.probes and query.get("run"))
+            return "meaning" if slow else "reads"
         return "typing" if query.get("by") == "words" else "meaning"
 
     async def _in(self, thread: Thread, work: Callable[..., Any], *args: Any) -> Any:

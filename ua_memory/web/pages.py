@@ -356,10 +356,12 @@ def work(bank: BankPages, _query: Query) -> Shown:
     return shown(bank, "work.html", "status", "--quick", waiting=waiting, last=last, cost=cost)
 
 
-def health(bank: BankPages, _query: Query) -> Shown:
-    """The output of `doctor`, `verify` and `stats`."""
-    more = {"stats": bank.ask("stats", fails=False), "found": result_or_error(bank, "verify", "--quick")}
-    return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",), more)
+def health(bank: BankPages, query: Query) -> Shown:
+    """The quick checks of `doctor` and `verify`, and `stats`. With `all`, what grows with the bank, too."""
+    found = result_or_error(bank, "verify", *(() if query.get("all") else ("--quick",)))
+    words = ("doctor", "--quick")
+    more = {"stats": bank.ask("stats", fails=False), "found": found, "all": bool(query.get("all"))}
+    return Shown("health.html", bank.ask(*words, fails=False), words, more)
 
 
 def probes(bank: BankPages, query: Query) -> Shown:
