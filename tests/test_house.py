@@ -135,6 +135,7 @@ REMEMBERED = {
     # Results of pure functions of immutable input, the newest only (`test_what_is_remembered_is_bounded`).
     # A person's name, or the bytes of a file, comes to the same in every bank: an owner would have to be
     # handed to every parser and printer, and would hold nothing of its bank.
+    "knowledge.core": {"_token_counts"},
     "knowledge.entities": {"fold"},
     "llm.tools": {"_check_schema", "_strict"},
     "markdown.document": {"_cache"},

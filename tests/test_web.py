@@ -49,6 +49,7 @@ from ua_memory.mcp.tools import listen
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Problem
 from ua_memory.store.scan import SnapshotCache
+from ua_memory.text import tokens
 from ua_memory.upkeep import doctor
 from ua_memory.web import app, pages, render
 from ua_memory.web.app import Guard, OneTimeLink
@@ -707,6 +708,20 @@ def test_the_whole_bank_is_checked_only_where_asked(fresh: Browser, monkeypatch:
     whole = fresh.page("/health?all=1")
     assert "Checked: the files, the whole history and the index" in whole.text and "x: Open" in whole.text
     assert fresh.web._thread(pages.health, {"all": "1"}) != fresh.web._thread(pages.health, {}) == "reads"
+
+
+def test_a_status_reads_only_what_changed(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look took a quarter of a second, for the table that counts the tokens of the same core memory."""
+    with Memory.open(fresh.root) as memory:
+        memory.core.replace("Who I serve", "Noor, who likes short answers.")
+        memory.insert("Tea is ready.")
+        memory.consolidate()
+    before = fresh.get("/work.json").json()["core"]
+    monkeypatch.setattr(tokens, "_encode", lambda _: 1 / 0)
+    asked, ask = list[tuple[str, ...]](), fresh.bank.ask
+    monkeypatch.setattr(fresh.bank, "ask", lambda *argv, **how: asked.append(argv) or ask(*argv, **how))
+    assert fresh.get("/work.json").json()["core"] == before
+    assert {"sync"} <= {argv[2] for argv in asked if argv[0] == "log"} <= {"sync", "flush", "refresh"}
 
 
 def test_a_consolidation_is_shown_without_its_bookkeeping(fresh: Browser) -> None:

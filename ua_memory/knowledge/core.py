@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import ndiff
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -190,9 +191,9 @@ class CoreMemory:
     def budgets(self) -> Sequence[Budget]:
         """Token counts and limits: MEMORY.md first, then its blocks."""
         path, config = core_path(self._store), self._store.config
-        data, limit = _read_core(self._store, path), config.core_block_tokens
-        each = [Budget(b.name, tokens.count(b.value), limit) for b in _parse_blocks(data, path)]
-        return [Budget("", _count_tokens(data), config.core_tokens), *each]
+        whole, each = _token_counts(_read_core(self._store, path), path)
+        blocks = [Budget(name, used, config.core_block_tokens) for name, used in each]
+        return [Budget("", whole, config.core_tokens), *blocks]
 
 
 def _repeated_replace(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
@@ -293,6 +294,12 @@ def _check_block_budget(
                 hint="shorten it, or move details to archival memory: ua-memory insert",
             )
     return tuple(budget.warning for budget in now if budget.warning)
+
+
+@lru_cache(maxsize=4)  # the table of tokens takes a quarter of a second to load, 35 MB to keep
+def _token_counts(data: bytes, path: str) -> tuple[int, Sequence[tuple[str, int]]]:
+    """Tokens of the file, and of each of its blocks."""
+    return _count_tokens(data), [(b.name, tokens.count(b.value)) for b in _parse_blocks(data, path)]
 
 
 def _count_tokens(data: bytes) -> int:

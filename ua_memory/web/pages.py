@@ -36,8 +36,6 @@ LINES, MOST_OF_FILE = 500, 60_000
 REVISIONS = 60
 NEWEST = ("log", "-n", str(REVISIONS))
 """The command for one page of the history. Other pages use the same one, since its result is cached."""
-JOBS = ("consolidate", "flush", "refresh", "sync")
-"""Operations whose last run the page of work shows."""
 FILTERS = ("kind", "tag", "source", "session", "person")
 """Filters of a list: parameters of the address and options of `ua-memory list`."""
 
@@ -349,11 +347,13 @@ def revision(bank: BankPages, query: Query) -> Shown:
 
 def work(bank: BankPages, _query: Query) -> Shown:
     """The queue, the last runs and their cost. Checks whose time grows with the bank are in `health`."""
-    runs = ((op, bank.ask("log", "--op", op, "-n", "1", fails=False)) for op in JOBS)
+    found = shown(bank, "work.html", "status", "--quick")
+    unknown = [op for op, job in found.data["jobs"].items() if "last" not in job]  # here; another machine's
+    runs = ((op, bank.ask("log", "--op", op, "-n", "1", fails=False)) for op in unknown)
     last = {op: run.get("revisions", []) for op, run in runs}
     waiting = bank.ask("queue", "list", fails=False).get("waiting", [])
     cost = bank.ask("stats", "--cost", fails=False)
-    return shown(bank, "work.html", "status", "--quick", waiting=waiting, last=last, cost=cost)
+    return replace(found, more={"waiting": waiting, "last": last, "cost": cost})
 
 
 def health(bank: BankPages, query: Query) -> Shown:
