@@ -35,6 +35,8 @@ def test_a_hit_in_a_document_has_its_name_and_headings(shell: Shell) -> None:
         str(written(shell, "# Contract Rivet\n\nThe penalty is 300 euros a day.\n", name="rivet.md")),
     )
     assert " rivet.md > Contract Rivet The penalty" in " ".join(shell.ok("search", "penalty").out.split())
+    hit = shell.ok("search", "penalty", "--json").json["results"][0]
+    assert f", {shell.cwd.parent / 'rivet.md'}\n" in shell.ok("why", f"^{hit['id']}").out
 
 
 def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

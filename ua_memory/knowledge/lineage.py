@@ -19,7 +19,7 @@ from ua_memory.markdown import fields, lines
 from ua_memory.markdown.blocks import BlockShape, scan
 from ua_memory.markdown.document import Document
 from ua_memory.paths import is_memory_file
-from ua_memory.records import Fact, Opinion, Place, Proof, Quote, ref_of
+from ua_memory.records import Fact, Opinion, Place, Proof, Quote, SourceDocument, ref_of
 from ua_memory.store.store import Store
 
 # -- sentences ---------------------------------------------------------------------------------------------
@@ -71,7 +71,8 @@ class LineCommit:
 @dataclass(frozen=True, slots=True)
 class WordOrigin:
     """Where a fact comes from: who said it (`origin`), client, session, ISO day and time. `through` are the
-    marks in the log of how far the session was read, `source` is what `origin:` has beside its word."""
+    marks in the log of how far the session was read, `source` is what `origin:` has beside its word, or the
+    document that it was drawn from."""
 
     origin: str
     client: str | None = None
@@ -266,11 +267,14 @@ class _Tracer:
     def _fact(self, fact: Fact) -> FactStep:
         head, path = fact.heading, fact.place.path
         mark = f"{head.client}/{head.session}/"
-        through = tuple(m for m in self.document(path).through if head.session and m.startswith(mark))
+        document = self.document(path)
+        through = tuple(m for m in document.through if head.session and m.startswith(mark))
+        drawn = next(iter(document.of(SourceDocument)), None)
+        source = fact.source or (drawn.source or drawn.document_id if drawn else None)
         cited = " ".join([fact.source or "", *(quote.source or "" for quote in fact.quotes)])
         turn = SessionFiles(self.store).turn(cited)
         session = WordOrigin(
-            fact.said_by, head.client, head.session, lines.day_of(path), head.time, fact.source, through,
+            fact.said_by, head.client, head.session, lines.day_of(path), head.time, source, through,
             turn[1].text if turn else "",
         )  # fmt: skip
         written = self.written(fact.place)
