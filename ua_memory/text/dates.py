@@ -1055,6 +1055,15 @@ _HABIT = late(
     re.I,
 )
 """Words by which "on Friday" is no day of its own, but any Friday."""
+_PLURAL_DOES = late(
+    r"^\W*(?:(?!(?:the|th[eo]se|my|our|your|his|her|their|all|both|some|\w+s)\b)[a-z]+ )?"
+    r"(?!(?:thanks|yes|perhaps|always|sometimes|lets|does|has)\b)[a-z]+(?<![su'])s "
+    r"(?:are [a-z]+ed|(?!(?:will|shall|should|must|can|could|would|may|might|in|on|at|of|for|from|to|and|or"
+    r"|with|by|not?|we|you|they|i|he|she|it|a|the|had|have|are|were|went|came|got|left)\b)[a-z]+(?<!s)(?<!ed))"
+    r"\b.*\bon $",
+    re.I,
+)
+"""A plural without an article that does something, each Friday: "Deploys go out on Friday"."""
 _BORN = late(
     r"(?:\b(?:geb(?:oren|\.)|born|née?|nat[oa]|nacid[oa])|\*)(?: (?:am|on|le|il|el))? ?\d[\d./]{5,9}", re.I
 )
@@ -1196,7 +1205,7 @@ def _with_numbered_weekdays(text: str, said: date) -> str:
         ):
             return found[0]
         day = day_on_weekday(number, int(found["day"]), said)
-        return day.isoformat() if day else found[0]
+        return day.isoformat() if day else found["day"]  # farther off; not the coming weekday
 
     return _NUMBERED.sub(in_digits, text)
 
@@ -1212,7 +1221,7 @@ def _appointments(text: str, said: date) -> Iterator[tuple[date, date]]:
     if len(_TIME_OF_DAY.findall(text)) != 1 or _BYGONE.search(text):
         return
     for coming, at in _weekdays(text, said):
-        if tense(text, at, at) != "past":
+        if tense(text, at, at) != "past" and not _PLURAL_DOES.search(text[:at]):
             yield coming, coming + DAY
 
 
@@ -1300,7 +1309,8 @@ def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
 def _day_of_week(match: re.Match[str], said: date) -> Iterator[tuple[date, date]]:
     """The last day of a name if its verb is in the past, else the coming one; none for a habit."""
     before, after = around(match.string, match.start("day"), match.end("day"))
-    if _HABIT.search(_CLAUSE_SIGN.split(before)[-1]) or _HABIT.search(_CLAUSE_SIGN.split(after)[0]):
+    clause = _CLAUSE_SIGN.split(before)[-1]
+    if _HABIT.search(clause) or _PLURAL_DOES.search(clause) or _HABIT.search(_CLAUSE_SIGN.split(after)[0]):
         return
     when = tense(match.string, match.start("day"), match.end("day"))
     back = (said.weekday() - WEEKDAYS[match["day"].casefold()]) % 7 or 7
