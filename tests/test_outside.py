@@ -129,6 +129,13 @@ def test_a_note_there_is_named_as_in_a_link(shell: Shell) -> None:
     assert "not a file of the bank" in shell("get", "Nobody").err
 
 
+def test_an_old_windows_note_keeps_its_accents(shell: Shell) -> None:
+    said = "Il treno costerà 89 € al mese da gennaio"
+    (shell.home / "notes" / "treno.md").write_bytes(f"- {said}\n".encode("cp1252"))
+    for call in (("search", "quanto costerà il treno"), ("get", "treno"), ("list",)):
+        assert said in shell.ok(*call).out
+
+
 def test_forget_names_what_is_left_there(shell: Shell) -> None:
     block = shell.ok("insert", "The shed's alarm code is kiwi", "--json").json["id"]
     write(shell.home / "notes" / "shed.md", "# Shed\n\nthe shed's alarm code is kiwi\n")
