@@ -776,6 +776,22 @@ def test_a_command_is_shown_as_one_types_it() -> None:
     assert render.shell(("get", "--", "--raw")) == "get -- --raw"
 
 
+def test_hits_are_divided_by_what_they_have_in_common(browser: Browser) -> None:
+    """Only kinds and origins were counted, and choosing one dropped the filters that were set."""
+    page = browser.page("/search?q=alice&by=words&tag=infra")
+    assert "infra any" in " ".join(page.text.split())
+    page = browser.page("/search?q=alice&by=words&since=2026-01-01")
+    rows = browser.get("/search.json?q=alice&by=words&since=2026-01-01").json()["results"]
+    few = sum(row["kind"] == "preference" for row in rows)
+    assert 0 < few < len(rows) and f"preference {few}" in page.text
+    kept = "/search?q=alice&since=2026-01-01"
+    assert {f"{kept}&kind=preference", f"{kept}&tag=infra"} <= {*page.links()}
+    rows = [{"day": "2025-03-04"}, {"day": "2026-03-04", "client": "pi"}]
+    client, year = pages._facets(rows, {"q": "a"})
+    assert client == ("client", [("pi", "/search?q=a&source=pi", 1)])
+    assert year[1][0] == ("2025", "/search?q=a&since=2025-01-01&until=2025-12-31", 1)
+
+
 def test_a_word_is_found_while_it_is_typed(browser: Browser) -> None:
     for typed in ("hero", "alice moved the api to her", "Hero"):
         assert "Fly.io" in browser.page(f"/search?by=words&q={quote(typed)}").text, typed

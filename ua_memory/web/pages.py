@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -193,9 +194,41 @@ def search(bank: BankPages, query: Query) -> Shown:
     more["by"] = "meaning" if found else "words"
     found = found or bank.by_words(text, filters)
     more["read"] = bank.ask("explain", "--", text, fails=False)
+    more |= {"given": {"q": text, **filters}, "facets": _facets(found["results"], {"q": text, **filters})}
     if query.get("why"):
         more["why_not"] = result_or_error(bank, "search", f"--why-not={query['why']}", *given, "--", text)
     return Shown("search.html", found, words, more)
+
+
+MOST_VALUES = 8
+"""Values of a facet."""
+
+
+def _facets(rows: Sequence[Mapping[str, Any]], given: Query) -> list[tuple[str, list[tuple[str, str, int]]]]:
+    """The facets that divide the hits: (name, [(value, address of those hits, how many)])."""
+    found = []
+    for name in ("kind", "origin", "client", "tag", "year"):
+        counts = Counter(value for row in rows for value in _values_of(row, name))
+        if any(count < len(rows) for count in counts.values()):
+            values = [
+                (value, address("/search", given, **_filter_by(name, value)), count)
+                for value, count in counts.most_common(MOST_VALUES)
+            ]
+            found.append((name, values))
+    return found
+
+
+def _values_of(row: Mapping[str, Any], facet: str) -> list[str]:
+    if facet == "tag":
+        return [tag for tag in row.get("tags", ()) if ":" not in tag]
+    value = row.get("day", "")[:4] if facet == "year" else row.get(facet)
+    return [value] if value else []
+
+
+def _filter_by(facet: str, value: str) -> dict[str, str]:
+    if facet == "year":
+        return {"since": f"{value}-01-01", "until": f"{value}-12-31"}
+    return {"source" if facet in ("origin", "client") else facet: value}
 
 
 # -- records and files -------------------------------------------------------------------------------------
