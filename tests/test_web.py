@@ -724,6 +724,23 @@ def test_a_status_reads_only_what_changed(fresh: Browser, monkeypatch: pytest.Mo
     assert {"sync"} <= {argv[2] for argv in asked if argv[0] == "log"} <= {"sync", "flush", "refresh"}
 
 
+def test_a_revision_is_shown_by_statement(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a raw diff, of all files at once: 628 kB and 3 s at each look where 5,000 lines were new."""
+    with Memory.open(fresh.root) as memory:
+        memory.core.replace("Where", "The API runs on Heroku <b>now</b>.")
+        memory.core.replace("Where", "The API runs on Fly.io <b>now</b>.")
+        rev = memory.history.log(limit=1)[0].id
+    text = fresh.get(f"/diary/{rev[:12]}").text
+    assert "on<del> Heroku</del><ins> Fly.io</ins> &lt;b&gt;now" in text and "@@" not in text
+    assert "A program" in text, "its entry in the log, however old it is"
+    assert "+The API runs on Fly.io" in fresh.page(f"/diary/{rev[:12]}?raw=1").text
+    (fresh.root / "memory/list.md").write_text("".join(f"- Item {n} of the list.\n" for n in range(9)))
+    fresh.memory.store.adopt()
+    monkeypatch.setattr(pages, "MOST_CHANGES", 4)
+    page = fresh.page(f"/diary/{fresh.memory.history.log(limit=1)[0].id}")
+    assert "The first 4 statements" in page.text and "Item 4" not in page.text
+
+
 def test_a_consolidation_is_shown_without_its_bookkeeping(fresh: Browser) -> None:
     for day in (19, 20):
         (fresh.root / f"memory/2026-11-{day}.md").write_text("- The night job of the ledger fails again\n")

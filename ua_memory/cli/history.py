@@ -17,6 +17,7 @@ from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
 from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
 from ua_memory.index.filters import parse_since, parse_until
+from ua_memory.knowledge.statements import strip_target
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views
@@ -74,8 +75,7 @@ def log(
         found = find_revisions(memory, done, about, number, by.casefold(), text.casefold())
         if not call.as_json:
             return views.show_log(Screen(call), [entry for _, entry in found], now.date())
-        rows = [{**output.revision_json(one), "says": it.sentence} for one, it in found]
-        return emit_json(call, {"revisions": rows})
+        return emit_json(call, {"revisions": [views.log_row(*pair) for pair in found]})
     return views.show_log(Screen(call), list_entries(memory, done, about, number, separate=each), now.date())
 
 
@@ -144,6 +144,9 @@ def diff(
         metavar="[REVISION]",
         help="A revision from the log (default: hand edits that are not committed yet).",
     ),
+    number: int | None = Option(
+        None, "-n", "--limit", metavar="N", min=1, help="With --json: so many of the changed statements."
+    ),
     raw: bool = app.Raw,
     no_pager: bool = app.NoPager,
 ) -> None:
@@ -153,7 +156,10 @@ def diff(
     """
     text = memory.history.diff(revision)
     if call.as_json:
-        emit_json(call, views.diff_json(revision, text, memory.history.changes(revision)))
+        shown = [memory.store.history.show(strip_target(revision))] if revision else []
+        rows = map(views.log_row, shown, entries(memory, shown, None, set(), separate=True))
+        changes = memory.history.changes(revision, number)
+        emit_json(call, views.diff_json(revision, text, changes, next(rows, None)))
     elif text:
         Screen(call).diff(text, exact=raw)
     elif call.on_terminal:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 PAGE_HITS = 20
 """Hits of a search."""
-CACHED_COMMANDS = frozenset("list log entities pages models observations opinions why blame".split())  # noqa: SIM905
+CACHED_COMMANDS = frozenset("list log diff entities pages models observations opinions why blame".split())  # noqa: SIM905
 """Commands whose output depends only on the files; it is cached."""
 MOST_CACHED = 64
 UNMASKED_KEYS = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))

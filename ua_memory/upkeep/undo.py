@@ -370,9 +370,9 @@ class BankHistory:
         """A unified diff of a revision, or of the hand edits that are not committed yet."""
         return audit.diff(self._store, revision)
 
-    def changes(self, revision: str | None = None) -> Sequence[StatementChange]:
-        """The same by statement."""
-        return list(audit.changes(self._store, revision))
+    def changes(self, revision: str | None = None, limit: int | None = None) -> Sequence[StatementChange]:
+        """The same by statement, at most `limit`."""
+        return list(islice(audit.changes(self._store, revision), limit))
 
     def plan_undo(self, revision: str | None = None) -> UndoPlan:
         """What `undo` would change; writes nothing."""

@@ -580,9 +580,16 @@ CHANGE_SIGNS = {(False, True): ("+", "added"), (True, False): ("-", "removed"), 
 """(was there before, is there after) → sign and style of a change."""
 
 
-def diff_json(revision: str | None, text: str, changes: Sequence[StatementChange]) -> dict[str, Any]:
-    """What a revision changed, as JSON."""
-    named = {"revision": revision} if revision else {}
+def log_row(one: Revision, entry: DiaryEntry) -> dict[str, Any]:
+    """A revision and its entry in the diary, as JSON."""
+    return {**output.revision_json(one), "says": entry.sentence}
+
+
+def diff_json(
+    revision: str | None, text: str, changes: Sequence[StatementChange], log: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What a revision changed, as JSON; `log` is its row of the log."""
+    named = {"revision": revision, "log": log} if revision else {}
     return {**named, "diff": text, "changes": [fields(one, *CHANGE_FIELDS) for one in changes]}
 
 

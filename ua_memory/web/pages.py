@@ -34,6 +34,8 @@ LONGEST_LINE = 2000
 """Characters of a line; longer lines are truncated."""
 LINES, MOST_OF_FILE = 500, 60_000
 """Lines and characters of a file on one page."""
+MOST_CHANGES = 100
+"""Changed statements of a revision."""
 REVISIONS = 60
 NEWEST = ("log", "-n", str(REVISIONS))
 """The command for one page of the history. Other pages use the same one, since its result is cached."""
@@ -369,13 +371,12 @@ def address(path: str, given: Query, **new: str) -> str:
 
 
 def revision(bank: BankPages, query: Query) -> Shown:
-    """The diff of one revision, and with `undo` what undoing it would change now."""
+    """What one revision changed, with `raw` as a diff; with `undo` what undoing it would change now."""
     rev = query["rev"]
-    found = shown(bank, "revision.html", "diff", "--", rev)
-    logs = (bank.ask(*words, fails=False).get("revisions", []) for words in (NEWEST, ("log", "-n", "500")))
-    one: dict[str, Any] = next((row for rows in logs for row in rows if row["revision"].startswith(rev)), {})
+    found = shown(bank, "revision.html", "diff", f"--limit={MOST_CHANGES}", "--", rev)
     plan = result_or_error(bank, "undo", "--dry-run", "--", rev) if query.get("undo") else {}
-    return replace(found, more={"one": one, "rev": rev, "plan": plan})
+    more = {"one": found.data["log"], "rev": rev, "plan": plan, "raw": bool(query.get("raw"))}
+    return replace(found, more={**more, "most": MOST_CHANGES})
 
 
 def work(bank: BankPages, _query: Query) -> Shown:

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from difflib import SequenceMatcher
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -66,6 +67,7 @@ def environment() -> Environment:
     }  # fmt: skip
     made.globals |= {
         "heat_map": heat_map, "wheel": wheel, "hunks": hunks, "plan_hash": plan_hash, "address": address,
+        "word_diff": word_diff,
     }  # fmt: skip
     return made
 
@@ -314,6 +316,23 @@ def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -
         order.append(max(left, key=lambda name: near[name]))
         del left[order[-1]]
     return order
+
+
+MOST_COMPARED = 2000
+"""Words of a statement's two versions that are compared word by word, which takes up to a second."""
+
+
+def word_diff(before: str, after: str) -> list[tuple[str, str]]:
+    """A changed text as pieces: (`del`, `ins` or '' for what stays, text)."""
+    old, new = (re.findall(r"\s*\S+|\s+", text) for text in (before, after))
+    if len(old) + len(new) > MOST_COMPARED:
+        return [("del", before), ("ins", f"\n{after}")]
+    found: list[tuple[str, str]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        same = kind == "equal"
+        found += [] if kind == "insert" else [("" if same else "del", "".join(old[a:b]))]
+        found += [] if same or kind == "delete" else [("ins", "".join(new[c:d]))]
+    return found
 
 
 _FILE_HEADERS = ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename")
