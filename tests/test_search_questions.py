@@ -713,6 +713,23 @@ def test_of_equal_texts_the_one_with_the_kind_of_answer_that_is_asked_for_stands
         assert texts(index, "how much is the harbour fee")[0] == lines[1]
 
 
+def test_a_number_behind_a_word_for_a_price_is_a_sum(tmp_path: Path) -> None:
+    said = "The coop announced new costs: rent 1705 from November."
+    with an_index(
+        a_bank(tmp_path, {"memory/2026-11-20.md": log("Rent paid on 12 May.", said)}), Embedder()
+    ) as index:
+        assert texts(index, "how much rent do we pay")[0] == said
+
+
+def test_a_sum_without_a_currency_replaces_another(tmp_path: Path) -> None:
+    files = {
+        "memory/2026-11-20.md": log("prices: rye went to 5.20"),
+        "memory/2026-11-21.md": log("rye is 5.60 now, energy..."),
+    }
+    with an_index(a_bank(tmp_path, files), Embedder()) as index:
+        assert texts(index, "current rye price")[0] == "rye is 5.60 now, energy..."
+
+
 @pytest.mark.parametrize(
     ("query", "lines", "first"),
     [

@@ -766,8 +766,8 @@ def _same_subject(one: str, other: str, speaker: bool) -> bool:
 
 def _answers_too(new: Ranked, old: Ranked) -> bool:
     """Whether a hit may answer the query as the older one does: it is about the same names or has none, and
-    contains the kind of answer if the older one does. A bare number may follow one: "prices: rye 5.20", "rye is
-    5.60 now"."""
+    contains the kind of answer if the older one does. A bare number may follow another: "prices: rye
+    5.20", "rye is 5.60 now"."""
     kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0) or not _MEASURED.search(old.item.text)
     return kind and (_has_names_of(new, old) or not new.item.entities)
 

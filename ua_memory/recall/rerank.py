@@ -140,10 +140,10 @@ _MONEY = (
     r"|\b(?:pa(?:y|ys|id|ying)|costs?|prices?|fees?|rent|charge[sd]?|salary|wages?|budget|worth"
     r"|miete|preis|koste[nt]|zahl\w+|gehalt|honorar|prix|loyer|tarifs?|coûte|pa[iy]e\w*|precio|alquiler|cuesta"
     r"|paga\w*|cobra\w*|prezzo|costa|affitto|preço|custa|aluguel|prijs|kost|huur)"
-    rf"(?:[ :=]+[^\s\d.!?]+){{0,3}}[ :=]+\d[\d.,]*\b(?!\d|[:/-]\d|\.? ?(?:%|st\b|[nr]d\b|th\b|h\b|{A_MONTH}"
+    rf"(?:[ :=]+[^\s\d.!?]+){{0,3}}[ :=]+\d[\d.,]*\d\b(?!\d|[:/-]\d|\.? ?(?:%|st\b|[nr]d\b|th\b|h\b|{A_MONTH}"
     r"|min|hours?|days?|weeks?|months?|years?|times|tage?\b|wochen|monate?\b|jahre?\b))"
 )
-"""A sum with its currency, or a number behind a word for what is paid: "rent 1690", "the fee rises to 336"."""
+"""A sum with its currency, or a number after a word for what is paid: "rent 1690", "the fee rises to 336"."""
 _NUMBER = rf"\d|\b(?:{'|'.join(numerals())})\b"
 _KINDS = [
     (
