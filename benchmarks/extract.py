@@ -92,7 +92,7 @@ def speed(path: Path) -> Iterator[Figure]:
 
 def one(path: str) -> None:
     """Seconds and peak bytes of one transcript."""
-    from ua_memory.transcripts.reader import read
+    from ua_memory.clients.transcripts import read
 
     start = time.perf_counter()
     with Path(path).open("rb") as stream:

@@ -23,9 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from scripted_model import DONE, Scripted, keep
 
+from ua_memory.clients.turns import Turn
 from ua_memory.retain.subagent import MemoryView, run_subagent
 from ua_memory.text.grounding import disagreement, ungrounded_claims
-from ua_memory.transcripts.turns import Turn
 
 DATA = Path(__file__).parent / "data"
 

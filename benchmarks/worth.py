@@ -25,9 +25,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import labelled
 
+from ua_memory.clients.turns import Role, Turn
 from ua_memory.retain import extract as extraction
 from ua_memory.retain.extract import Context, Sentence
-from ua_memory.transcripts.turns import Role, Turn
 
 HERE = Path(__file__).parent
 WEIGHTS = HERE.parent / "ua_memory" / "data" / "worth.json"

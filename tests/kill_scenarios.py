@@ -20,6 +20,7 @@ from scripted_model import DONE, SAID, Scripted, keep, turns
 from store_banks import DAY, clock, first_author, insert, on_disk, open_again, texts
 
 from ua_memory import config
+from ua_memory.clients.turns import Session
 from ua_memory.git import rewrite as rewriting
 from ua_memory.index.sync import Index
 from ua_memory.knowledge import tombstones
@@ -32,7 +33,6 @@ from ua_memory.retain import flush as _flush
 from ua_memory.retain.queue import queue_key
 from ua_memory.store import lock as aside
 from ua_memory.store.store import Store
-from ua_memory.transcripts.turns import Session
 from ua_memory.upkeep import doctor as checking
 from ua_memory.upkeep import import_sources as importers
 from ua_memory.upkeep import purge as purging

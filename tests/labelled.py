@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ua_memory.clients.transcripts import read
+from ua_memory.clients.turns import Turn
 from ua_memory.retain.extract import Sentence, extract, sentences
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import terms
-from ua_memory.transcripts.reader import read
-from ua_memory.transcripts.turns import Turn
 
 HERE = Path(__file__).parent
 SESSIONS = Path(os.environ.get("UA_SHARED", HERE.parents[1] / "shared")) / "data" / "sessions"

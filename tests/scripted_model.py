@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import ModelUnavailable
 from ua_memory.llm.model import Message, Reply, ToolCall
 from ua_memory.llm.model import TokenUsage as Usage
-from ua_memory.transcripts.turns import Session, Turn
 
 Call = tuple[str, Any]
 Answer = str | Exception | Sequence[Call]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.clients import settings as claude_settings
-from ua_memory.clients import settings as codex_settings
-from ua_memory.clients import settings as pi_settings
+from ua_memory.clients import claude_code as claude_settings
+from ua_memory.clients import codex as codex_settings
+from ua_memory.clients import pi as pi_settings
 from ua_memory.clients.edit import EditError
 from ua_memory.clients.edit import JsonDocument as Document
 from ua_memory.clients.settings import AGENTS_LINE, agents_line_piece, mcp_server

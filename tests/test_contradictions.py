@@ -10,13 +10,13 @@ import pytest
 from banks import NOON
 from scripted_model import DONE, SAID, Scripted, keep
 
+from ua_memory.clients.turns import Turn
 from ua_memory.records import Fact, Place
 from ua_memory.reflect.evidence import EvidencePiece, check_answer
 from ua_memory.reflect.proposals import RefusedProposal, check_proposal
 from ua_memory.retain.extract_by_model import ChunkExtractor, TextContext, split_text
 from ua_memory.retain.subagent import MemoryView, run_subagent
 from ua_memory.text.grounding import disagreement
-from ua_memory.transcripts.turns import Turn
 
 DATA = Path(__file__).parent / "data" / "claims.tsv"
 

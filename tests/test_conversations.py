@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from banks import Bank, new_bank
 
+from ua_memory.clients.turns import Session
 from ua_memory.retain import ledger as through
 from ua_memory.retain.conversations import CaptureResult as Heard
 from ua_memory.retain.conversations import capture
 from ua_memory.retain.flush import Flusher
 from ua_memory.retain.subagent import MemoryView as View
-from ua_memory.transcripts.turns import Session
 
 SESSION = Session("claude-code", "258c7280-ae70-4798-800f-63464d01a85d")
 

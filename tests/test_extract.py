@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from ua_memory.clients.messages import text_form, text_parts, title_day
+from ua_memory.clients.transcripts import read
+from ua_memory.clients.turns import Turn
 from ua_memory.records import Fact
 from ua_memory.retain import extract as extraction
 from ua_memory.retain.extract import Extraction, extract, extract_without_model, phrases
 from ua_memory.retain.extract_by_model import Chunk, TextContext, split_text
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
-from ua_memory.transcripts.messages import text_form, text_parts, title_day
-from ua_memory.transcripts.reader import read
-from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from ua_memory.clients.turns import Turn
 from ua_memory.retain.extract import extract, sentences
 from ua_memory.text.grounding import ungrounded_claims
-from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import pytest
 
 from ua_memory.retain.extract import sentences, without_markup
 from ua_memory.text.names import names
-from ua_memory.text.sentences import around, main_clauses, spans
-from ua_memory.text.sentences import sentences as plain_sentences
+from ua_memory.text.wording import around, main_clauses, spans
+from ua_memory.text.wording import sentences as plain_sentences
 
 
 def test_decoration_is_stripped_and_content_is_not() -> None:

@@ -18,7 +18,7 @@ import pytest
 from banks import new_bank
 from daemons import Lasting, Place, forking, until
 
-from ua_memory import discovery
+from ua_memory import clients, discovery
 from ua_memory.cli import fast
 from ua_memory.cli.app import VERBS
 from ua_memory.cli.daemon import guess_query
@@ -305,7 +305,7 @@ def test_a_reader_who_leaves_and_a_closed_output(served: Place) -> None:
 def test_it_knows_the_verbs_the_agents_and_the_codes() -> None:
     verbs = {name for section in VERBS.values() for name in section}
     assert verbs >= fast.DAEMON_VERBS >= fast.WRITING_VERBS | fast.STARTING_VERBS
-    assert set(discovery.AGENTS) <= set(asking.PASSED_VARIABLES)
+    assert set(clients.VARIABLES) <= set(asking.PASSED_VARIABLES)
 
 
 @pytest.mark.parametrize(

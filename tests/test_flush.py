@@ -21,6 +21,7 @@ from scripted_model import DONE, SAID, Answer, Scripted, keep, offline, turns
 from secret_plants import plants
 
 from ua_memory import Memory
+from ua_memory.clients.turns import Session
 from ua_memory.config import Config
 from ua_memory.errors import (
     BudgetSpent,
@@ -33,7 +34,6 @@ from ua_memory.errors import (
     Usage,
 )
 from ua_memory.retain.flush import flush_due, segments
-from ua_memory.transcripts.turns import Session
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared") / "data/sessions"
 ID = "258c7280-ae70-4798-800f-63464d01a85d"

@@ -9,12 +9,12 @@ import pytest
 from banks import Bank, new_bank
 from scripted_model import Scripted, keep, session, turns
 
+from ua_memory.clients.turns import Session
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import printer as markdown_printer
 from ua_memory.retain import ledger as through
 from ua_memory.retain.flush import Flusher
 from ua_memory.retain.subagent import MemoryView as View
-from ua_memory.transcripts.turns import Session
 
 ID = "258c7280-ae70-4798-800f-63464d01a85d"
 

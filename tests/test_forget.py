@@ -14,6 +14,7 @@ import pytest
 from banks import DAY, NOON, Bank, new_bank
 from terminal import EVERY, Shell, new_shell
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, TooLarge, Usage
 from ua_memory.knowledge import observations, opinions, statements
 from ua_memory.knowledge.observations import ProofText as Ground
@@ -23,7 +24,6 @@ from ua_memory.memory import Memory
 from ua_memory.records import Fact, Observation
 from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.store import pending, swap
-from ua_memory.transcripts.turns import Session, Turn
 from ua_memory.upkeep import traces as searching
 from ua_memory.upkeep.forget import Forgetting
 from ua_memory.upkeep.traces import MARK, Needle, make_needles

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from store_banks import insert, make, open_again
 
 from ua_memory import config
+from ua_memory.clients.transcripts import read
 from ua_memory.daemon import server as messages
 from ua_memory.errors import Malformed, UaMemoryError
 from ua_memory.hooks import events as clients
@@ -39,7 +40,6 @@ from ua_memory.records import Fact
 from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.store import pending
 from ua_memory.store.store import Store
-from ua_memory.transcripts.reader import read
 from ua_memory.upkeep import doctor as checking
 
 NAMES = [

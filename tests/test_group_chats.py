@@ -14,7 +14,7 @@ import pytest
 from terminal import Done, Shell, new_shell
 
 import ua_memory
-from ua_memory.clients import sessions as databases
+from ua_memory.clients import openclaw
 
 GROUP, OTHER = "telegram:group:-1001", "telegram:group:-1002"
 
@@ -108,7 +108,7 @@ def test_a_model_that_reads_a_group_has_no_hand_on_core_memory() -> None:
     ],
 )  # fmt: skip
 def test_an_import_of_sessions_leaves_groups_out(key: str, machine: str) -> None:
-    assert databases.automatic_speaker(key) == machine
+    assert openclaw.automatic_speaker(key) == machine
 
 
 # -- OpenClaw's plugin ---------------------------------------------------------------------------------------

@@ -320,7 +320,7 @@ WORLD = {
     *("time.time", "datetime.now", "datetime.today", "datetime.utcnow", "date.today"),
 }
 LAST = {name.rpartition(".")[2] for name in WORLD}
-DOORS = ("caller", "cli", "daemon", "hooks", "mcp", "web", "clients", "bench", "__main__")
+DOORS = ("caller", "cli", "daemon", "hooks", "mcp", "web", "bench", "__main__")
 GRANTED = {("config", "datetime.now"), ("git.process", "os.environ"), ("memory", "os.path.expanduser")}
 """`config.clock` makes the clock in the bank's timezone that a door hands on. A program may hand a folder to
 `Memory.open` as `~/bank`. `git.process` hides the user's git settings from the git that GitPython runs

@@ -18,12 +18,14 @@ from terminal import Shell, new_shell
 from test_cli_json import agrees
 
 import ua_memory
+from ua_memory import clients
 from ua_memory.cli import install as installing
-from ua_memory.clients import edit
+from ua_memory.cli.install import SERVERS
+from ua_memory.clients import edit, openclaw
 from ua_memory.clients import settings as schedule
 from ua_memory.mcp import tools as mcp_tools
 
-CLIENTS = list(schedule.CLIENTS)
+CLIENTS = list(clients.NAMES)
 
 
 @pytest.fixture
@@ -244,7 +246,7 @@ def test_openclaws_two_tools_take_what_ours_take() -> None:
     """The plugin declares them itself, for a plugin's tools must be known before anything is asked."""
     source = (Path(ua_memory.__file__).parent / "data/plugins/openclaw/index.js").read_text()
     said = re.sub(r'" \+\s+"', "", source)
-    for name in schedule.SLOT_TOOLS:
+    for name in openclaw.SLOT_TOOLS:
         tool = mcp_tools.TOOLS[name]
         assert tool.declaration["description"] in said
         block = source[source.index(f"  {name}: {{") :]
@@ -297,14 +299,14 @@ def test_opencodes_settings_may_be_in_jsonc_and_elsewhere(shell: Shell) -> None:
     assert tree(shell.cwd / "oc") == {"opencode.jsonc": theirs.encode()}
 
 
-@pytest.mark.parametrize("client", schedule.SERVERS)
+@pytest.mark.parametrize("client", SERVERS)
 def test_the_entry_for_any_client(shell: Shell, client: str) -> None:
     before = tree(shell.home)
     shown = shell.ok("install", "mcp", "--print", *(["--client", client] if client else []))
     parsed = tomllib.loads(shown.out) if client == "codex" else json.loads(shown.out)
-    where, (holder,) = schedule.SERVERS[client]
-    entry = parsed[holder]["ua-memory"]
-    assert schedule.our_arguments(entry)[1:] == ["mcp"] and where in shown.err
+    ((_, holder),) = parsed.items()
+    entry = holder["ua-memory"]
+    assert schedule.our_arguments(entry)[1:] == ["mcp"] and "it belongs in " in shown.err
     assert Path(schedule.our_arguments(entry)[0]).is_absolute() and tree(shell.home) == before
     assert shell("install", "mcp", "--client", "nobody").code == 2
 

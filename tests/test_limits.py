@@ -375,8 +375,8 @@ def test_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_turn_of_prose() -> None:
-    from ua_memory.transcripts.messages import LONGEST_TURN
-    from ua_memory.transcripts.reader import read
+    from ua_memory.clients.messages import LONGEST_TURN
+    from ua_memory.clients.transcripts import read
 
     line = "Something was said about it here.\n"
     turns = list(read(io.BytesIO(line.encode() * (LONGEST_TURN // len(line) * 3)), client="text"))

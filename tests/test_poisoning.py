@@ -18,6 +18,8 @@ from banks import DAY, NOON, new_bank
 from scripted_model import DONE, Call, Scripted, keep, session, turns
 
 from ua_memory import config
+from ua_memory.clients import transcripts as reader
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import ModelMisbehaved, Usage
 from ua_memory.knowledge import facts
 from ua_memory.knowledge.pages import PageEditor
@@ -34,8 +36,6 @@ from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import run_subagent
 from ua_memory.text import noise as fence
 from ua_memory.text import wording as trust
-from ua_memory.transcripts import reader
-from ua_memory.transcripts.turns import Session, Turn
 
 EVIL = "evil.example"
 CORE = "## User\n\nAlice likes tea.\n"

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from terminal import Shell, new_shell
 
-from ua_memory.clients.sessions import PRUNED_TEXT, prune_line
+from ua_memory.clients.transcripts import PRUNED_TEXT, prune_line, read
 from ua_memory.text import noise as fence
-from ua_memory.transcripts.reader import read
 
 BLOCK = fence.fenced("recall", '- 2026-11-21: Noor said "tea" \\ é [memory/2026-11-21.md]')
 

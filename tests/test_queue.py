@@ -14,10 +14,10 @@ import pytest
 from banks import NOON
 from scripted_model import session, turns
 
+from ua_memory.clients.turns import Session
 from ua_memory.errors import Busy, CannotWrite, NotFound
 from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.retain.queue import queue_key
-from ua_memory.transcripts.turns import Session
 
 
 @pytest.fixture

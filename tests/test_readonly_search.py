@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from banks import NOON, Bank, git, new_bank
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.memory import Memory
 from ua_memory.recall.readonly import ReadOnlySearch, core_block, open_index
 from ua_memory.recall.search import for_prompt
 from ua_memory.text.noise import LONGEST_BLOCK, RECALL_CLOSE
 from ua_memory.text.wording import CORE_INTRO
-from ua_memory.transcripts.turns import Session, Turn
 
 CORE = (
     "# Memory\n\nWhat it is.\n\n## Me\n\nShort answers.\n\n- a list\n### deeper\nmore\n\n\n## Todo\nnothing\n"

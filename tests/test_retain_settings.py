@@ -9,6 +9,7 @@ import pytest
 from banks import git, new_bank
 
 from ua_memory import config
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.config import Config
 from ua_memory.errors import Malformed
 from ua_memory.knowledge.observations import scope_of
@@ -19,7 +20,6 @@ from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.retain.flush import filter_turns
 from ua_memory.text.wording import AUTO, TOOL, context_tags
-from ua_memory.transcripts.turns import Session, Turn
 
 TURNS = (
     Turn("1", "person", "Keep this. <private>not\nthis</private>"),

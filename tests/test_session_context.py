@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.config import Config
 from ua_memory.hooks import context as beginning
 from ua_memory.hooks import context as sessions
@@ -23,7 +24,6 @@ from ua_memory.paths import Bank
 from ua_memory.recall.readonly import core_block
 from ua_memory.store.store import Store
 from ua_memory.text.noise import LONGEST_BLOCK
-from ua_memory.transcripts.turns import Session, Turn
 
 
 @pytest.fixture

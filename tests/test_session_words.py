@@ -19,6 +19,7 @@ from test_sync_machines import two
 
 from ua_memory import Memory
 from ua_memory.caller import untrusted
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import CannotWrite, NotFound, Usage
 from ua_memory.knowledge import sessions
 from ua_memory.knowledge.sessions import (
@@ -38,7 +39,6 @@ from ua_memory.knowledge.sessions import (
 from ua_memory.recall.arms import Ranked, parse_query
 from ua_memory.recall.fusion import recent_first
 from ua_memory.recall.search import for_prompt
-from ua_memory.transcripts.turns import Session, Turn
 
 AT = datetime(2026, 2, 12, 16, 2, tzinfo=UTC)
 SHOP = Session("claude-code", "0b7c52e1-6f0d-4d0e-9a53-2f1d7f4f3c88", "/home/dev/shop")

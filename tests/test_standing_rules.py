@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ua_memory.clients.turns import Turn
 from ua_memory.retain.extract import extract
 from ua_memory.text.wording import RULE_LENGTH, standing_rule, stated_for_good
-from ua_memory.transcripts.turns import Turn
 
 RULES = (
     "don't touch legacy/, it ships to a customer",

@@ -11,11 +11,11 @@ import pytest
 from invented_words import made_up
 from scripted_model import DONE, Answer, Call, Scripted, keep, offline, turns
 
+from ua_memory.clients.turns import Turn
 from ua_memory.errors import ModelMisbehaved, ModelUnavailable
 from ua_memory.records import CoreBlock
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import SubagentResult, format_turns, run_subagent
-from ua_memory.transcripts.turns import Turn
 
 TALK = turns(
     "p: We're done with Heroku, Fly from today. The price doubled to $1,400.",

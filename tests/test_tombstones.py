@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from banks import DAY, NOON, Bank, new_bank
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import Conflict
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.tombstones import Removal
@@ -16,7 +17,6 @@ from ua_memory.records import Fact, Quote, Tombstone
 from ua_memory.retain.flush import FlushWriter
 from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.retain.subagent import Candidate, CoreEdit, SubagentResult
-from ua_memory.transcripts.turns import Session, Turn
 from ua_memory.upkeep.import_ import import_contents
 from ua_memory.upkeep.import_sources import CopiedNote as Note
 from ua_memory.upkeep.import_sources import ImportedRecord as Item

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from ua_memory import discovery, paths
-from ua_memory.discovery import AGENTS, PAGER_IN_USE, terminal_width
+from ua_memory.clients import VARIABLES
+from ua_memory.discovery import PAGER_IN_USE, terminal_width
 from ua_memory.errors import Malformed, NoBank, TooLarge, Usage
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def origin_of(call: Call) -> tuple[Origin, str]:
     An agent's variable in the environment: `agent`, under the agent's name. Else standard input is a
     terminal: `person`, `terminal`. Else some program or pipe: `agent`, `cli`.
     """
-    for start, name in AGENTS.items():
+    for start, name in VARIABLES.items():
         if any(
             key.startswith(start) and not key.endswith(SETTINGS) and value for key, value in call.env.items()
         ):
@@ -224,7 +224,7 @@ def opened(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
 @contextmanager
 def bank_of(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
     """The bank of a call, open for as long as the block lasts; `lenient` as `config.load` has it."""
-    root = bank_root(call)
+    root = paths.bank_root(call)
     with call.opener(root, settings_of(call, root, lenient=lenient), call.now) as memory:
         call.opened, call.link_names = memory.store.bank, memory.store.link_names
         yield memory
@@ -241,7 +241,7 @@ def environment(call: Call) -> dict[str, str]:
     """The caller's variables as settings read them: with a home, and paths as the caller means them."""
     env = {**call.env, "HOME": call.env.get("HOME") or str(call.home)}
     if given := env.get("UA_MEMORY_CROSS_ENCODER"):
-        env["UA_MEMORY_CROSS_ENCODER"] = str(absolute(call, given))
+        env["UA_MEMORY_CROSS_ENCODER"] = str(paths.absolute(call, given))
     return env
 
 
@@ -283,8 +283,8 @@ def told_before(memory: Memory, what: str) -> bool:
 
 def tell_default_bank(call: Call) -> None:
     """Tell a person at a terminal which bank was taken, where none is here or above."""
-    if call.on_terminal and is_person(call) and named(call) is None and found(call) is None:
-        call.stderr.write(f"ua-memory: no bank here or above; using {bank_root(call)}\n")
+    if call.on_terminal and is_person(call) and paths.named(call) is None and paths.found(call) is None:
+        call.stderr.write(f"ua-memory: no bank here or above; using {paths.bank_root(call)}\n")
 
 
 def untrusted(config: Config) -> str:
@@ -300,79 +300,16 @@ def untrusted(config: Config) -> str:
 def bank_here(call: Call) -> Path | None:
     """The folder of the bank that a call is about, None where there is none."""
     try:
-        return bank_root(call)
+        return paths.bank_root(call)
     except NoBank:
         return None
 
 
-def named(call: Call) -> Path | None:
-    """The bank that `--bank` or `UA_MEMORY_BANK` names, whether there is one or not."""
-    given = call.bank or call.env.get("UA_MEMORY_BANK")
-    return absolute(call, given) if given else None
-
-
-def absolute(call: Call, given: str) -> Path:
-    """A path as the caller means it: from their folder, `~` being their home."""
-    if given == "~" or given.startswith("~/"):
-        return call.home / given[2:]
-    return call.cwd / given
-
-
 def remote_address(call: Call, given: str) -> str:
     """A remote's address as git takes it; a folder's is absolute, from where the caller stands."""
-    folder = absolute(call, given)
+    folder = paths.absolute(call, given)
     there = os.path.exists(folder)  # noqa: PTH110 (False for a name that is too long)
     return str(folder.resolve()) if there else given
-
-
-def found(call: Call) -> Path | None:
-    """The nearest bank at or above the caller's folder."""
-    if not call.cwd.is_dir():
-        raise NoBank(
-            "the current folder is gone",
-            where=str(call.cwd),
-            hint="cd to a folder that exists, or name the bank with --bank",
-        )
-    return paths.discover(call.cwd, call.home)
-
-
-def bank_root(call: Call) -> Path:
-    """The folder of the bank that a call is about. NoBank tells how to make one."""
-    chosen = named(call)
-    if chosen is not None:
-        if not chosen.is_dir() or not paths.is_bank(chosen):
-            by = "--bank" if call.bank else "UA_MEMORY_BANK"
-            if chosen.exists() and not chosen.is_dir():
-                inside = paths.discover(chosen.parent, call.home)
-                hint = f"name the bank it is in: {inside}" if inside else "name the folder of a bank"
-                raise NoBank(f"not a folder (given by {by})", where=str(chosen), hint=hint)
-            raise NoBank(
-                f"not a memory bank (given by {by}){_empty(chosen)}",
-                where=str(chosen),
-                hint=f"ua-memory init {shlex.quote(str(chosen))}",
-            )
-        return chosen
-    nearest = found(call)
-    if nearest is not None:
-        return nearest
-    default = paths.default_bank(call.home)
-    if not default.is_dir() or not paths.is_bank(default):
-        if emptied := paths.emptied_bank(call.cwd):
-            raise NoBank(
-                "the files of this bank are gone, as after `git clean` or `git stash -u`; its history is not",
-                where=str(emptied),
-                hint=f"ua-memory init {shlex.quote(str(emptied))} (restores them)",
-            )
-        raise NoBank(
-            f"no memory bank here or above{_empty(call.cwd)}, and none at {default}",
-            where=str(call.cwd),
-            hint=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
-        )
-    return default
-
-
-def _empty(folder: Path) -> str:
-    return f" ({discovery.SETTINGS} here is empty)" if (folder / discovery.SETTINGS).is_file() else ""
 
 
 # -- dates -------------------------------------------------------------------------------------------------

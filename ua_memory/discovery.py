@@ -159,11 +159,6 @@ def replace_private(path: str, data: bytes, *, fsync: bool = True) -> None:
 
 PAGER_IN_USE = "UA_MEMORY_PAGER_IN_USE"
 """The variable that says of standard output that a pager shows it on a terminal."""
-AGENTS = {
-    "CLAUDECODE": "claude-code", "CODEX_": "codex", "PI_": "pi", "OPENCLAW_": "openclaw",
-    "HERMES_": "hermes", "GEMINI_CLI": "gemini-cli", "OPENCODE": "opencode", "CURSOR_AGENT": "cursor",
-}  # fmt: skip
-"""How a variable begins that an agent sets for the commands it runs, and the agent's name."""
 SETTINGS = "ua-memory.toml"
 USER, TRUSTED = "config.toml", "trusted.json"
 """In the user's own folder: their settings, for all of their banks, and bank id → hashes of the sensitive

@@ -10,18 +10,19 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import threading
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
 from ua_memory import discovery
 from ua_memory.discovery import BESIDE, CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import Usage
+from ua_memory.errors import NoBank, Usage
 
 LONGEST_PATH, LONGEST_NAME = 1024, 255
 """Characters of a path and bytes of a name; what is longer no file system here would take."""
@@ -364,3 +365,78 @@ def foreign(path: str) -> str:
             if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
                 best, kind = point, right.split()[0]
     return "" if kind in ORDERED else kind
+
+
+# -- from where a call came --------------------------------------------------------------------------------
+
+
+class Surroundings(Protocol):
+    """From where a call came: its folder, home and variables, and the bank that it names."""
+
+    cwd: Path
+    home: Path
+    env: Mapping[str, str]
+    bank: str | None
+
+
+def named(call: Surroundings) -> Path | None:
+    """The bank that `--bank` or `UA_MEMORY_BANK` names, whether there is one or not."""
+    given = call.bank or call.env.get("UA_MEMORY_BANK")
+    return absolute(call, given) if given else None
+
+
+def absolute(call: Surroundings, given: str) -> Path:
+    """A path as the caller means it: from their folder, `~` being their home."""
+    if given == "~" or given.startswith("~/"):
+        return call.home / given[2:]
+    return call.cwd / given
+
+
+def found(call: Surroundings) -> Path | None:
+    """The nearest bank at or above the caller's folder."""
+    if not call.cwd.is_dir():
+        raise NoBank(
+            "the current folder is gone",
+            where=str(call.cwd),
+            hint="cd to a folder that exists, or name the bank with --bank",
+        )
+    return discover(call.cwd, call.home)
+
+
+def bank_root(call: Surroundings) -> Path:
+    """The folder of the bank that a call is about. NoBank tells how to make one."""
+    chosen = named(call)
+    if chosen is not None:
+        if not chosen.is_dir() or not is_bank(chosen):
+            by = "--bank" if call.bank else "UA_MEMORY_BANK"
+            if chosen.exists() and not chosen.is_dir():
+                inside = discover(chosen.parent, call.home)
+                hint = f"name the bank it is in: {inside}" if inside else "name the folder of a bank"
+                raise NoBank(f"not a folder (given by {by})", where=str(chosen), hint=hint)
+            raise NoBank(
+                f"not a memory bank (given by {by}){_empty(chosen)}",
+                where=str(chosen),
+                hint=f"ua-memory init {shlex.quote(str(chosen))}",
+            )
+        return chosen
+    nearest = found(call)
+    if nearest is not None:
+        return nearest
+    default = default_bank(call.home)
+    if not default.is_dir() or not is_bank(default):
+        if emptied := emptied_bank(call.cwd):
+            raise NoBank(
+                "the files of this bank are gone, as after `git clean` or `git stash -u`; its history is not",
+                where=str(emptied),
+                hint=f"ua-memory init {shlex.quote(str(emptied))} (restores them)",
+            )
+        raise NoBank(
+            f"no memory bank here or above{_empty(call.cwd)}, and none at {default}",
+            where=str(call.cwd),
+            hint=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
+        )
+    return default
+
+
+def _empty(folder: Path) -> str:
+    return f" ({discovery.SETTINGS} here is empty)" if (folder / discovery.SETTINGS).is_file() else ""

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ua_memory.clients.transcripts import FORMATS, read
+from ua_memory.clients.turns import Turn
 from ua_memory.errors import UaMemoryError
-from ua_memory.transcripts.reader import CLIENTS, read
-from ua_memory.transcripts.turns import Turn
 
 DATA = Path(__file__).parent / "data"
 CUT = (
@@ -45,7 +45,7 @@ def everything(data: bytes, client: str | None, since: str | None = None) -> lis
     return list(reading)
 
 
-@given(st.binary(max_size=300), st.sampled_from((*CLIENTS, None)))
+@given(st.binary(max_size=300), st.sampled_from((*FORMATS, None)))
 @settings(max_examples=max(40, settings().max_examples), deadline=None)
 def test_no_bytes_raise_anything_but_our_errors(data: bytes, client: str | None) -> None:
     with suppress(UaMemoryError):

@@ -14,7 +14,7 @@ import ua_memory
 
 READ = r"""
 import pathlib, re, resource, sys
-from ua_memory.transcripts.reader import read
+from ua_memory.clients.transcripts import read
 def used():
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

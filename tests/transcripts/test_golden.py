@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory.transcripts.reader import TranscriptReading as Reading
-from ua_memory.transcripts.reader import read, sniff
+from ua_memory.clients.transcripts import TranscriptReading as Reading
+from ua_memory.clients.transcripts import read, sniff
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted(p for p in DATA.iterdir() if not p.name.endswith(".turns"))

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from ua_memory.clients.transcripts import FORMATS, read, sniff
+from ua_memory.clients.turns import LONGEST_LINE, Turn, commit_subject, is_ours
 from ua_memory.errors import Malformed, Usage
 from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN, assistant_text, typed_text, without_envelope
-from ua_memory.transcripts.format import LONGEST_LINE
-from ua_memory.transcripts.reader import CLIENTS, read, sniff
-from ua_memory.transcripts.turns import Turn, commit_subject, is_ours
 
 
 def lines(*records: Any) -> io.BytesIO:
@@ -267,7 +266,7 @@ def test_compressed_and_foreign_files() -> None:
 
 
 def test_an_empty_transcript_is_empty() -> None:
-    for client in (*CLIENTS, None):
+    for client in (*FORMATS, None):
         reading = read(io.BytesIO(b""), client=client)
         assert (list(reading), reading.context_size, reading.boundary) == ([], None, None)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ua_memory.clients.transcripts import read
 from ua_memory.text.tokens import count
-from ua_memory.transcripts.reader import read
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[3] / "shared") / "data" / "sessions"
 pytestmark = [

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer import Argument, Option
 
-from ua_memory import bench, caller, config, discovery
-from ua_memory import paths as paths_module
+from ua_memory import bench, caller, config, discovery, paths
 from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
@@ -88,9 +87,9 @@ def init(
 def _init_root(call: Call, path: str | None, *, new: bool) -> tuple[Path, bool]:
     """The folder for `init`, and whether it is the default bank's."""
     if path is not None:
-        return caller.absolute(call, path), False
-    found = caller.named(call) or (None if new else caller.found(call))
-    return (found, False) if found else (paths_module.default_bank(call.home), True)
+        return paths.absolute(call, path), False
+    found = paths.named(call) or (None if new else paths.found(call))
+    return (found, False) if found else (paths.default_bank(call.home), True)
 
 
 def system_timezone(call: Call) -> str:
@@ -113,7 +112,7 @@ def _init_notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
         yield f"{root} is the default bank, used wherever there is no other; {here}"
     if unread := OutsideFiles(memory.store).count_unindexed():
         files = "1 markdown file is" if unread == 1 else f"{unread:,} markdown files are"
-        bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
+        bank = "" if paths.found(call) == root else f" --bank {shlex.quote(str(root))}"
         others = [one for one in memory.config.extra_paths if not (root / one).resolve().is_relative_to(root)]
         value = shlex.quote(json.dumps([".", *others], ensure_ascii=False))
         command = f"ua-memory{bank} config set extraPaths {value}"
@@ -126,8 +125,8 @@ def _init_notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
 
 def overview(call: Call) -> None:
     """Print where the bank is and what to do next: `ua-memory` without a verb."""
-    if caller.named(call) is None and caller.bank_here(call) is None:
-        return views.show_no_bank(Screen(call), paths_module.default_bank(call.home))
+    if paths.named(call) is None and caller.bank_here(call) is None:
+        return views.show_no_bank(Screen(call), paths.default_bank(call.home))
     with caller.opened(call, lenient=True) as memory:
         seen, waiting = memory.store.survey(), len(memory.queue.list())
         newest, damage = newest_revision(memory.store)
@@ -275,7 +274,7 @@ def stats(
         return show_result(call, memory.health.stats(), views.stats_json, views.show_stats)
     spent = Ledger(memory.store.bank.local).spent(parse_since(since, memory.store.now()))
     if plot:
-        bench.drawable(file := caller.absolute(call, plot))
+        bench.drawable(file := paths.absolute(call, plot))
         if spent.by_both:
             bench.draw_cost(spent, file)
     return show_result(call, spent, views.costs_json, views.show_costs, memory.config)
@@ -303,10 +302,10 @@ def recall(
     Each conversation becomes a bank of its own in a temporary folder; yours is not touched. BM25 and grep
     answer the same questions for comparison. Formats and figures: docs/bench.md.
     """
-    picture = caller.absolute(call, plot) if plot else None
+    picture = paths.absolute(call, plot) if plot else None
     if picture:
         bench.drawable(picture)
-    files = [bench.read(caller.absolute(call, each)) for each in file]
+    files = [bench.read(paths.absolute(call, each)) for each in file]
     with progress(call, "Asking") as tell:
         report = bench.measure(files, limit=limit, sample=sample, now=call.now, progress=tell)
     if picture:
@@ -369,7 +368,7 @@ def config_list(
     An environment variable overrides your own config.toml (in ~/.config/ua-memory), which overrides the
     bank's ua-memory.toml.
     """
-    root = caller.bank_root(call)
+    root = paths.bank_root(call)
     loaded = caller.settings_of(call, root)
     found = views.setting_rows(loaded, key)
     for file, names in ((SETTINGS, loaded.unknown), (USER, loaded.unknown_user)):
@@ -396,7 +395,7 @@ def config_set(
 
     It is written to the bank's ua-memory.toml and committed; comments stay.
     """
-    root = caller.bank_root(call)
+    root = paths.bank_root(call)
     name, typed = config.as_typed(key, value, user=user)
     if name == "mcp_tools" and (wrong := relay.unknown_names(typed, relay.read_tool_data())):
         raise Usage(wrong, where=key)
@@ -433,7 +432,7 @@ def trust(
     A bank may come from somebody else. Its settings of endpoints, folders to read and text to leave out
     count only once you have agreed to them here; a changed value must be trusted again.
     """
-    root, env = caller.bank_root(call), caller.environment(call)
+    root, env = paths.bank_root(call), caller.environment(call)
     loaded = caller.settings_of(call, root)
     if revoke:
         config.distrust(root, env, loaded)

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typer import Option
 
-from ua_memory import caller
+from ua_memory import caller, paths
 from ua_memory.caller import Call, origin_of
 from ua_memory.cli import app
+from ua_memory.clients.transcripts import TranscriptWords, transcript_words
 from ua_memory.daemon import spawn
 from ua_memory.daemon.server import CallerStream, Service, standard_input
 from ua_memory.daemon.spawn import AlreadyRuns, Log, daemon_pid, ensure_answers, is_running, process_lock
@@ -31,7 +32,6 @@ from ua_memory.mcp import relay, tools
 from ua_memory.mcp.tools import offered_tools
 from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, context_tags
-from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 from ua_memory.views.output import Screen, count, emit_json, fields, note, show_list
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _make_caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller
         client, session, call.model(memory), run_detached, (call.cwd, *([Path(project)] if project else [])),
         tag_values, tags,
         lambda: _transcript_words(memory, given.get("process"), session or ""),
-        lambda: [root for root in (caller.found(call), default_bank(call.home)) if root and is_bank(root)],
+        lambda: [root for root in (paths.found(call), default_bank(call.home)) if root and is_bank(root)],
     )  # fmt: skip
 
 

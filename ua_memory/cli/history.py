@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer import Argument, Option
 
-from ua_memory import caller
+from ua_memory import paths
 from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
@@ -407,8 +407,8 @@ def _purge_history(
 def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
     """The file for a backup of the old history, outside of the bank so that it is never pushed."""
     if given:
-        return caller.absolute(call, given)
-    base = caller.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
+        return paths.absolute(call, given)
+    base = paths.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
     name = f"{memory.store.bank.root.name}-{memory.store.now():%Y%m%d-%H%M%S}.bundle"
     return base / "ua-memory" / "purged" / name
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import typer
 from typer import Argument, Option
 
-from ua_memory import caller, discovery
+from ua_memory import caller, discovery, paths
 from ua_memory.bench import compare
 from ua_memory.caller import Call, given
 from ua_memory.cli import app
 from ua_memory.cli.history import backup_file
-from ua_memory.clients import sessions
+from ua_memory.clients import transcripts as sessions
 from ua_memory.errors import NotFound, StillThere, Usage
 from ua_memory.hooks import context
 from ua_memory.hooks.capture import queue_ended_sessions
@@ -99,7 +99,7 @@ def import_(
         raise Usage(f"{what} is missing", hint=f"ua-memory import {source} {what}")
     if source == "archive":
         return _import_archive(call, memory, path, dry_run)
-    root, ours = caller.absolute(call, path), memory.store.bank.root
+    root, ours = paths.absolute(call, path), memory.store.bank.root
     if ours in (root.resolve(), *root.resolve().parents):
         raise Usage("this is the bank itself; its notes are searched already", where=str(root.resolve()))
     files, unread = import_sources.files_of(root, ours, source)
@@ -116,7 +116,7 @@ SOURCE_OPTIONS = {"sessions": ("--all", "--since", "--client", "--project"), "ar
 
 
 def _import_archive(call: Call, memory: Memory, path: str, dry_run: bool) -> None:
-    done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
+    done = memory.remote.restore(paths.absolute(call, path), dry_run=dry_run)
     show_result(call, done, history.restore_json, history.show_restore)
     if done.forgotten and not done.forgotten.proof.is_clean:
         raise typer.Exit(StillThere.exit_code)
@@ -128,7 +128,7 @@ def _compare_searches(
     if not queries:
         raise Usage("--old needs --compare", hint="add --compare FILE, with one query a line")
     asked = read_queries(call, queries)
-    index = old if old is None or re.match(r"https?://", old) else caller.absolute(call, old)
+    index = old if old is None or re.match(r"https?://", old) else paths.absolute(call, old)
     backend = ask_backend(found, root, files, index, call.home)
     done = compare(found, backend, asked, now=call.now, progress=progress(call, "Embedding"))
     show_result(call, done, views_retain.comparison_json, views_retain.show_comparison)
@@ -156,7 +156,7 @@ def _import_sessions(
         transcripts = sessions.all_transcripts(call, clients or sessions.READABLE_CLIENTS)
         places = sessions.folder_names(call, clients)
     else:
-        transcripts, places = sessions.transcripts_in(caller.absolute(call, path)), [path]
+        transcripts, places = sessions.transcripts_in(paths.absolute(call, path)), [path]
     there = list(transcripts)
     with progress(call, "Reading sessions") as tell:
         open_ones = context.open_sessions(memory.store.bank.pending)
@@ -173,7 +173,7 @@ def _import_sessions(
 def _is_of_project(call: Call, one: FoundSession, project: str) -> bool:
     """Whether a session belongs to a project, given by its name or a folder above it."""
     folder = Path(one.session.cwd) if one.session.cwd else None
-    named = caller.absolute(call, project).resolve()
+    named = paths.absolute(call, project).resolve()
     names = (one.project, folder.name if folder else "")
     below = folder is not None and named in (folder, *folder.parents)
     return below or project.casefold() in map(str.casefold, names)
@@ -218,7 +218,7 @@ def _flush_sessions(
 def read_queries(call: Call, path: str) -> list[str]:
     """The queries of a file, one a line; `-` reads standard input. Usage if there are none; NotFound."""
     try:
-        data = given(call) if path == "-" else discovery.read(caller.absolute(call, path))
+        data = given(call) if path == "-" else discovery.read(paths.absolute(call, path))
     except OSError as error:
         hint = "name a file with one query a line"
         raise NotFound(error.strerror or str(error), where=path, hint=hint) from error
@@ -269,7 +269,7 @@ def export(
     """
     if file == "-":
         raise Usage("an archive is not written to standard output", hint="ua-memory export FILE.tar")
-    where = caller.absolute(call, file)
+    where = paths.absolute(call, file)
     with progress(call, "Writing files") as tell:
         done = memory.remote.export(where, sessions=sessions, dry_run=dry_run, tell=tell)
     keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ua_memory import caller, discovery
+from ua_memory import caller, clients, discovery, paths
 from ua_memory.cli import app
 from ua_memory.clients import settings
 from ua_memory.clients.edit import EditError
-from ua_memory.clients.sessions import prune_line
+from ua_memory.clients.settings import ClientTarget, folders
+from ua_memory.clients.transcripts import prune_line
 from ua_memory.config import as_typed
 from ua_memory.errors import (
     CannotWrite,
@@ -38,7 +39,7 @@ from ua_memory.views.output import Screen, count, emit_json, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.clients.settings import Client, ClientTarget, SettingsPiece
+    from ua_memory.clients.settings import Client, SettingsPiece
 
 # -- prune -------------------------------------------------------------------------------------------------
 # `ua-memory prune-recall-messages`: remove recalled memory from clients' session files.
@@ -73,7 +74,7 @@ def prune_recall_messages(
     length.
     """
     confirmed = (words or [])[-1:] == [CONFIRM_WORD]
-    given = [caller.absolute(call, word) for word in (words or [])[: -1 if confirmed else None]]
+    given = [paths.absolute(call, word) for word in (words or [])[: -1 if confirmed else None]]
     found = {path: lines for path in _session_files(call, given) if (lines := _recalled_lines(path))}
     rows = []
     for path, lines in found.items():
@@ -103,7 +104,7 @@ def _session_files(call: Call, given: list[Path]) -> Iterator[Path]:
         if not path.exists():
             hint = "give session files or folders, or leave it out for all"
             raise NotFound("no such file or folder", where=str(path), hint=hint)
-    own = (settings.folders(call, client)[0] / sub for client, sub in SESSION_FOLDERS.items())
+    own = (folders(call, CLIENTS[client].homes)[0] / sub for client, sub in SESSION_FOLDERS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
         yield from (file for file in below if file.is_file())  # no folder, no broken link
@@ -123,7 +124,7 @@ def _recalled_lines(path: Path) -> RecalledLines:
 
 def _back_up(call: Call, path: Path) -> Path:
     """Copy a file to the backup folder, readable by its owner only, and return the copy's path."""
-    data = caller.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
+    data = paths.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
     folder = data / "ua-memory" / "pruned"
     make_private(folder)
     number, copy = 1, folder / path.name
@@ -347,7 +348,7 @@ def cron_target(call: Call, kind: str, at: str = DEFAULT_TIME) -> ClientTarget:
     """The nightly job for the caller's bank. Usage for an invalid time or kind."""
     if kind not in settings.SCHEDULERS:
         raise Usage(f"unknown kind {kind!r}", hint=f"--kind {', '.join(settings.SCHEDULERS)}")
-    bank = str(caller.bank_root(call).resolve())
+    bank = str(paths.bank_root(call).resolve())
     if not bank.isprintable():
         raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
     command = [settings.command_of(call)[0], "--bank", bank]
@@ -356,7 +357,7 @@ def cron_target(call: Call, kind: str, at: str = DEFAULT_TIME) -> ClientTarget:
 
 def installed_cron_target(call: Call, kind: str | None) -> ClientTarget:
     """The job as it is installed, with its own kind and time; else the default job."""
-    bank = str(caller.bank_root(call).resolve())
+    bank = str(paths.bank_root(call).resolve())
     for each in (kind,) if kind else settings.SCHEDULERS:
         steps = plan_cron(call, cron_target(call, each), remove=True)
         if any(step.action != "keep" for step in steps):
@@ -464,8 +465,8 @@ def _run_command(call: Call, words: list[str], given: bytes = b"") -> subprocess
 
 def clients_without_memory(call: Call) -> Iterator[str]:
     """The clients whose folders are on this machine and that ua-memory is not installed in."""
-    for name, client in settings.CLIENTS.items():
-        if not any(folder.is_dir() for folder in settings.folders(call, name)):
+    for name, client in CLIENTS.items():
+        if not any(folder.is_dir() for folder in folders(call, client.homes)):
             continue
         try:
             if all(step.installed is False for step in plan_steps(client.target(call).pieces)):
@@ -514,6 +515,12 @@ CLIENT_OPTIONS = {
 """Parameter of a client's target function → its command-line option."""
 
 
+CLIENTS = clients.load()
+PRINTED = {name: client.printed for name, client in CLIENTS.items() if client.printed}
+SERVERS = dict(sorted({**settings.SERVERS, **PRINTED}.items()))
+"""The form of the MCP server in each client that has one, by name."""
+
+
 def _add_client(name: str, client: Client) -> None:
     """Add a client to install and uninstall. The parameters of its target function become options of both."""
     own = [*signature(client.target).parameters.values()][1:]
@@ -532,11 +539,11 @@ def _add_client(name: str, client: Client) -> None:
             apply_steps(steps)
         show_steps(call, target, steps, dry=dry_run, line=agents_md is None)
         try:
-            root, default = caller.bank_root(call), default_bank(call.home)
+            root, default = paths.bank_root(call), default_bank(call.home)
         except NoBank as none:
             note(call, f"{none.what}; until there is one, nothing is saved: {none.hint}")
         else:
-            if not dry_run and caller.named(call) is None and root != default and not is_bank(default):
+            if not dry_run and paths.named(call) is None and root != default and not is_bank(default):
                 other = f"ua-memory --bank {shlex.quote(str(root))} install {name}"
                 note(call, f"only sessions in {root} use it: there is no bank at {default}; for all: {other}")
         return None
@@ -562,7 +569,7 @@ def _add_client(name: str, client: Client) -> None:
     app.verb(uninstall_app, name, opens_bank=False, help=f"Remove {client.does}.")(uninstall)
 
 
-for _name, _client in settings.CLIENTS.items():
+for _name, _client in CLIENTS.items():
     _add_client(_name, _client)
 
 
@@ -570,17 +577,18 @@ for _name, _client in settings.CLIENTS.items():
 def install_mcp(
     call: Call,
     client: str = Option(
-        "", metavar="NAME", help=f"In the form of one of {', '.join(filter(None, settings.SERVERS))}."
+        "", metavar="NAME", help=f"In the form of one of {', '.join(filter(None, SERVERS))}."
     ),
     print_: bool = Option(
         True, "--print", show_default=False, help="Print it, as it does in any case; no file is changed."
     ),
 ) -> None:
     """Show the MCP server's entry for the settings of any client."""
-    if client not in settings.SERVERS:
-        known = ", ".join(filter(None, settings.SERVERS))
+    if client not in SERVERS:
+        known = ", ".join(filter(None, SERVERS))
         raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
-    _show_pieces(call, settings.print_target(client, settings.command_of(call)))
+    piece = SERVERS[client](settings.command_of(call))
+    _show_pieces(call, ClientTarget(client or "mcp", (piece,), (f"it belongs in {piece.file}",)))
 
 
 install_app.registered_commands.insert(2, install_app.registered_commands.pop())  # where help has it
@@ -652,5 +660,5 @@ def _add_model_piece(call: Call, target: ClientTarget, model: str | None) -> Cli
 def _add_agents_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:
     if agents_md is None:
         return target
-    line = settings.agents_line_piece(str(caller.absolute(call, agents_md)), target.client)
+    line = settings.agents_line_piece(str(paths.absolute(call, agents_md)), target.client)
     return target._replace(pieces=(*target.pieces, line))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ua_memory import caller, discovery
+from ua_memory import discovery, paths
 from ua_memory.caller import Call, is_person, origin_of, read_text
 from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions, editor_command, run_editor
@@ -568,7 +568,7 @@ def _read_schema(call: Call, given: str | None) -> Any:
     if given is None:
         return None
     try:
-        data = call.stdin.read() if given == "-" else discovery.read(caller.absolute(call, given))
+        data = call.stdin.read() if given == "-" else discovery.read(paths.absolute(call, given))
         return json.loads(data)
     except FileNotFoundError as error:
         raise NotFound("no such file", where=given, hint="--schema FILE, or - for standard input") from error

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from typer import Argument, Option
 
-from ua_memory import caller, discovery
+from ua_memory import caller, discovery, paths
 from ua_memory.caller import Call, given, origin_of, read_text, told_before
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
@@ -141,7 +141,7 @@ def _still_queued(call: Call, memory: Memory) -> Iterator[None]:
 
 def _named_file(call: Call, words: list[str] | None) -> Path | None:
     """The file that the words name, also if it does not exist; None if they are a text."""
-    path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
+    path = paths.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     try:
         if path and path.suffix and is_read(path.name) and words and len(words[0].split()) == 1:
             return path
@@ -197,7 +197,7 @@ def ingest(
             if tell:
                 tell(number, len(file))
             try:
-                items.append(memory.documents.read(caller.absolute(call, each), **common))
+                items.append(memory.documents.read(paths.absolute(call, each), **common))
             except UaMemoryError as error:
                 if len(file) > 1:
                     error.hint = f"{error.hint or 'leave it out'}; nothing was ingested"
@@ -222,7 +222,7 @@ def watch_add(call: Call, memory: Memory, path: list[str] = Paths) -> None:
 
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
-    added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
+    added = [memory.watches.add(paths.absolute(call, each), model=call.model(memory)) for each in path]
     quiet = memory.config.watch_seconds if _ensure_daemon(call, memory) else None
     emit_json(call, {"watched": [views.watched_json(each) for each in added]})
     views.show_added_paths(Screen(call), added, quiet)
@@ -246,7 +246,7 @@ def watch_list(call: Call, memory: Memory) -> None:
 @app.verb(watch_app, "remove")
 def watch_remove(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     """Stop watching paths. Their documents stay."""
-    gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
+    gone = [memory.watches.remove(str(paths.absolute(call, each))) for each in path]
     emit_json(call, {"removed": [one.path for one in gone]})
     for one in gone:
         Screen(call).line("No longer watching ", (one.path, "path"), "; its documents stay.")
@@ -377,7 +377,7 @@ def _open_transcript(call: Call, memory: Memory, given: str | None) -> Iterator[
         empty = given is None and (call.reads_terminal or not _has_input(call.stdin))
         yield None if empty else call.stdin
     else:
-        path = caller.absolute(call, given)
+        path = paths.absolute(call, given)
         try:
             file = discovery.open_regular(path)
         except IsADirectoryError as error:

@@ -136,7 +136,7 @@ def _find_bank(words: list[str]) -> tuple[Bank | Folders, Any]:
     from ua_memory import caller, paths
 
     call = _call(words)
-    root = caller.bank_root(call)
+    root = paths.bank_root(call)
     settings = caller.settings_of(call, root, lenient=True)
     bank = paths.locate(root, own=settings.own, bank_id=settings.id)
     context.cache_settings(bank, settings, caller.environment(call))

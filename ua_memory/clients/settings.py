@@ -1,4 +1,4 @@
-"""The supported clients: their folders, and the entries that `ua-memory install` adds to their settings."""
+"""What a client is, and the entries that `ua-memory install` adds to the settings of one."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from ua_memory import caller, config, discovery
+from ua_memory import config, paths
 from ua_memory.clients import edit
 from ua_memory.clients.edit import EditError, JsonDocument, append_lines, remove_lines, split_lines
-from ua_memory.errors import Usage
+from ua_memory.clients.turns import Database, Format
+from ua_memory.paths import Surroundings
 from ua_memory.text.patterns import data_text
-
-if TYPE_CHECKING:
-    from ua_memory.caller import Call
 
 # -- folders and commands ----------------------------------------------------------------------------------
 # The folders of each client, the command that starts ua-memory from it, and the files that we ship for it.
 
 
-def folders(call: Call, client: str) -> list[Path]:
+Homes = tuple[tuple[str, ...], ...]
+"""The folders of a client: (environment variable, default folder, subfolders)."""
+
+
+def folders(call: Surroundings, homes: Homes) -> list[Path]:
     """The folders of a client, whether or not they exist; the one in use comes first."""
     return [
-        caller.absolute(call, call.env.get(variable) or usual).joinpath(*below)
-        for variable, usual, *below in CLIENTS[client].homes
+        paths.absolute(call, call.env.get(variable) or usual).joinpath(*below)
+        for variable, usual, *below in homes
     ]
 
 
-def command_of(call: Call, *, shared: bool = False) -> list[str]:
+def command_of(call: Surroundings, *, shared: bool = False) -> list[str]:
     """The command line that starts ua-memory from a client, with `--bank` if the caller named one.
 
     It begins with an absolute path, since a client started from a desktop has another PATH. In files that are
     shared with other people (`shared`) it begins with the bare name.
     """
-    bank = ["--bank", str(caller.absolute(call, call.bank))] if call.bank else []
+    bank = ["--bank", str(paths.absolute(call, call.bank))] if call.bank else []
     if shared:
         return ["ua-memory", *bank]
     beside = Path(sys.executable).parent / "ua-memory"
@@ -53,7 +53,7 @@ def command_of(call: Call, *, shared: bool = False) -> list[str]:
     return [os.path.abspath(found) if found else "ua-memory", *bank]  # noqa: PTH100 (no link is followed)
 
 
-def _client_files(client: str) -> dict[str, str]:
+def client_files(client: str) -> dict[str, str]:
     """The files shipped for a client: {name: text}. The suffix `.in` hides Python from our own linters."""
     folder = Path(__file__).parent.parent / "data" / "plugins" / client
     files = {f.relative_to(folder).as_posix(): f for f in sorted(folder.rglob("*")) if f.is_file()}
@@ -260,36 +260,24 @@ def our_arguments(entry: Any) -> list[str]:
     return []
 
 
-def opencode_server(command: Sequence[str]) -> dict[str, Any]:
-    """Our MCP server entry in OpenCode's form."""
-    return {"type": "local", "command": [*command, "mcp"], "enabled": True}
+Printed = Callable[[Sequence[str]], SettingsPiece]
+"""Makes our MCP server of a command, in a client's form, for the user to paste."""
 
 
-SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "": ("mcp.json, or whatever your client calls it", ("mcpServers",)),
-    "claude-desktop": ("claude_desktop_config.json (Settings, Developer, Edit Config)", ("mcpServers",)),
-    "cline": ("cline_mcp_settings.json (MCP Servers, Configure)", ("mcpServers",)),
-    "codex": ("~/.codex/config.toml", ("mcp_servers",)),
-    "cursor": ("~/.cursor/mcp.json, or .cursor/mcp.json in a project", ("mcpServers",)),
-    "gemini": ("~/.gemini/settings.json", ("mcpServers",)),
-    "opencode": ("~/.config/opencode/opencode.json", ("mcp",)),
-    "vscode": (".vscode/mcp.json", ("servers",)),
-    "windsurf": ("~/.codeium/windsurf/mcp_config.json", ("mcpServers",)),
-    "zed": ("~/.config/zed/settings.json", ("context_servers",)),
+def server_in(where: str, holder: str = "mcpServers", **more: str) -> Printed:
+    """Our MCP server for a client that has it in the usual form, in the object `holder`."""
+    return lambda command: mcp_server(where, (holder,), {**more, **command_entry(command, "mcp")})
+
+
+SERVERS: Mapping[str, Printed] = {
+    "": server_in("mcp.json, or whatever your client calls it"),
+    "claude-desktop": server_in("claude_desktop_config.json (Settings, Developer, Edit Config)"),
+    "cline": server_in("cline_mcp_settings.json (MCP Servers, Configure)"),
+    "vscode": server_in(".vscode/mcp.json", "servers", type="stdio"),
+    "windsurf": server_in("~/.codeium/windsurf/mcp_config.json"),
+    "zed": server_in("~/.config/zed/settings.json", "context_servers"),
 }
-"""{client: (its settings file, the keys of the object that holds MCP servers)}. Clients that `install` does
-not support are listed according to their documentation."""
-
-
-def print_target(client: str, command: Sequence[str]) -> ClientTarget:
-    """Our MCP server in a client's form, for the user to paste; '' is the form of most clients."""
-    where, holder = SERVERS[client]
-    entry = opencode_server(command) if client == "opencode" else command_entry(command, "mcp")
-    if client == "codex":
-        piece = toml_server(where, entry)
-    else:
-        piece = mcp_server(where, holder, {"type": "stdio", **entry} if client == "vscode" else entry)
-    return ClientTarget(client or "mcp", (piece,), (f"it belongs in {where}",))
+"""The form of the MCP server in clients that `install` does not support, by their documentation."""
 
 
 EVERY_TOOL = ("--tools", "all")
@@ -304,11 +292,11 @@ def hooks_piece(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = F
     """Our hooks, one for each event; other hooks stay. `wanted`: {event: the hook object}."""
 
     def add(document: JsonDocument) -> None:
-        for event, places in _our_hooks(document).items():
+        for event, places in our_hooks(document).items():
             for place in reversed(places[1:] if event in wanted else places):
                 _remove_hook(document, place)
         for event, hook in wanted.items():
-            places = _our_hooks(document).get(event, [])
+            places = our_hooks(document).get(event, [])
             if places:
                 _update_entry(document, places[0], hook)
                 continue
@@ -317,14 +305,14 @@ def hooks_piece(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = F
             document.put(("hooks", event, number), {"hooks": [hook]})
 
     def remove(document: JsonDocument) -> None:
-        for places in _our_hooks(document).values():
+        for places in our_hooks(document).values():
             for place in reversed(places):
                 _remove_hook(document, place)
 
     return json_piece(file, "hooks", add, remove, loose=loose)
 
 
-def _shell_hooks(
+def shell_hooks(
     command: Sequence[str], client: str, timeouts: Mapping[str, int]
 ) -> dict[str, dict[str, Any]]:
     """The hooks of a client that runs a shell command: {event: the hook object}."""
@@ -332,7 +320,7 @@ def _shell_hooks(
     return {event: {"type": "command", "command": line, "timeout": n} for event, n in timeouts.items()}
 
 
-def _our_hooks(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
+def our_hooks(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
     """The key paths of our hooks: {event: paths}. EditError if `hooks` has another form."""
     hooks = document.value.get("hooks", {})
     if not isinstance(hooks, dict):
@@ -407,7 +395,7 @@ def with_command(text: str, command: Sequence[str]) -> str:
     return text.replace(usual, json.dumps(list(command)))
 
 
-def _plugin_files(
+def plugin_files(
     folder: str, what: str, texts: Mapping[str, str], command: Sequence[str]
 ) -> list[SettingsPiece]:
     """The files of a plugin in its own folder, with our command inserted in .py and .js files."""
@@ -418,373 +406,37 @@ def _plugin_files(
     return pieces
 
 
-# -- claude settings ---------------------------------------------------------------------------------------
-# Claude Code: hooks in settings.json and the MCP server in .claude.json, or both as a plugin.
-#
-# Tested with 2.1.330. A hook's default timeout is 600 s, but 30 s at a prompt and 1.5 s at the end of a
-# session. Only `timeout` in a settings.json raises it, not in a plugin's hooks.json. `args` is passed without
-# a shell. Hooks of types other than `command` do not run at the start of a session.
-
-
-CLAUDE_TIMEOUTS = {
-    "SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "StopFailure": 10,
-    "PreCompact": 30, "SessionEnd": 10,
-}  # fmt: skip
-"""{event: timeout in seconds}. Our hooks take less than 1 s; the rest is for busy machines."""
-AUTO_MEMORY_KEY = "autoMemoryDirectory"
-"""The setting for the folder of Claude Code's own memory files; it is read from user settings only."""
-MARKETPLACE = "ua-memory-local"
-DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
-
-
-def claude_code(
-    call: Call, project: bool = False, plugin: str | None = None, auto_memory: bool = False
-) -> ClientTarget:
-    """Claude Code's user settings, the current project's (`project`), or a plugin in the folder `plugin`.
-
-    With `auto_memory` Claude Code's own memory is stored in the bank, too; EditError if it is set to another
-    folder. Usage for more than one option."""
-    if (plugin is not None) + project + auto_memory > 1:
-        raise Usage("one of --project, --plugin and --auto-memory at a time")
-    home = folders(call, "claude-code")[0]
-    if plugin is not None:
-        found = claude_plugin(str(caller.absolute(call, plugin)), command_of(call, shared=True))
-        return found._replace(duplicates=_other_hooks(call, home, "plugin"))
-    if project:
-        here, note = call.cwd, "Claude Code asks once in each checkout whether to use .mcp.json"
-        files = f"{here}/.claude/settings.json", f"{here}/.mcp.json"  # which are committed and shared
-        found = _claude_target(*files, command_of(call, shared=True), note)
-    else:
-        state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
-        found = claude_target(str(home), str(state), command_of(call))
-    found = found._replace(duplicates=_other_hooks(call, home, found.pieces[0].file))
-    if not auto_memory:
-        return found
-    folder = str(caller.bank_root(call) / "memory" / "claude-code")
-    more = json_value(f"{home}/settings.json", "its own memory's folder", (AUTO_MEMORY_KEY,), folder)
-    return found._replace(pieces=(*found.pieces, more))
-
-
-def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
-    """(what, its file) of everything else that makes Claude Code run our hooks in the current folder, except
-    the hooks in the file `but`, or the plugin if `but` is "plugin"."""
-    here = call.cwd / ".claude"
-    files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
-    found = []
-    for file in files:
-        with suppress(OSError, ValueError, EditError):  # none, or an invalid one, which the edit reports
-            ways = enabled_hooks(discovery.read(file).decode("utf-8-sig"))
-            mine = {"hooks": str(file)}  # else it is our plugin
-            found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
-    return tuple(found)
-
-
-def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
-    """Claude Code's user settings; `home` is ~/.claude, `state` the file .claude.json."""
-    note = "restart open sessions; /hooks and /mcp show it there"
-    return _claude_target(f"{home}/settings.json", state, command, note, env={})
-
-
-def _claude_target(
-    hooks: str, servers: str, command: Sequence[str], note: str, **more: dict[str, Any]
-) -> ClientTarget:
-    server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL), **more}
-    pieces = hooks_piece(hooks, _claude_hooks(command)), mcp_server(servers, ("mcpServers",), server)
-    return ClientTarget("claude-code", pieces, (note,))
-
-
-def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:
-    """A marketplace folder with one plugin: hooks, MCP server, README and skills. Generated files replace
-    shipped files of the same name."""
-    from ua_memory import __version__ as version
-
-    inner = f"{folder}/plugins/{SERVER_NAME}"
-    owner = {"name": "ua-memory contributors"}
-    manifest = {
-        "name": SERVER_NAME, "version": version, "description": DESCRIPTION, "author": owner,
-        "license": "MIT", "keywords": ["memory", "recall", "markdown"],
-    }  # fmt: skip
-    plugin = {
-        "name": SERVER_NAME, "source": f"./plugins/{SERVER_NAME}", "description": DESCRIPTION,
-        "version": version,
-    }  # fmt: skip
-    metadata = {"description": "ua-memory from this machine"}
-    market = {"name": MARKETPLACE, "owner": owner, "metadata": metadata, "plugins": [plugin]}
-    servers = {"mcpServers": {"memory": command_entry(command, "mcp", *EVERY_TOOL)}}
-    events = {event: [{"hooks": [hook]}] for event, hook in _claude_hooks(command).items()}
-    files = {
-        **{f"{inner}/{path}": text for path, text in _client_files("claude-code").items()},
-        f"{folder}/.claude-plugin/marketplace.json": _to_json(market),
-        f"{inner}/.claude-plugin/plugin.json": _to_json(manifest),
-        f"{inner}/hooks/hooks.json": _to_json({"description": DESCRIPTION, "hooks": events}),
-        f"{inner}/.mcp.json": _to_json(servers),
-    }
-    pieces = [own_file(file, "plugin", text, SERVER_NAME, folder) for file, text in files.items()]
-    notes = (
-        f"in Claude Code: /plugin marketplace add {folder}, then /plugin install {SERVER_NAME}@{MARKETPLACE}",
-        "a plugin has 1.5 s at the end of a session",
-    )
-    return ClientTarget("claude-code", tuple(pieces), notes)
-
-
-def enabled_hooks(text: str) -> list[str]:
-    """What in the text of a settings.json runs our hooks: "hooks" for its own, "plugin NAME" for our enabled
-    plugin. EditError if it is invalid."""
-    document = JsonDocument(text)
-    switched = document.value.get("enabledPlugins")
-    plugins = switched.items() if isinstance(switched, dict) else ()
-    named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == SERVER_NAME]
-    return [*(["hooks"] if _our_hooks(document) else []), *named]
-
-
-def _claude_hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:
-    call = command_entry(command, "hook", "--client", "claude-code")
-    return {
-        event: {"type": "command", **call, "timeout": seconds} for event, seconds in CLAUDE_TIMEOUTS.items()
-    }
-
-
-def _to_json(value: dict[str, Any]) -> str:
+def to_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-# -- codex settings ----------------------------------------------------------------------------------------
-# Codex: hooks.json in Claude Code's form, and the MCP server in config.toml. Tested with 0.169.0.
-
-
-CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCompact": 30, "SessionEnd": 3}
-"""{event: timeout in seconds}. Codex allows at most 3 s at the end of a session."""
-
-
-def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """Codex's user settings; `home` is ~/.codex."""
-    server = {**command_entry(command, "mcp"), "startup_timeout_sec": 20}
-    pieces = (
-        hooks_piece(f"{home}/hooks.json", _shell_hooks(command, "codex", CODEX_TIMEOUTS)),
-        toml_server(f"{home}/config.toml", server),
-    )
-    notes = ("Codex runs hooks only after you trust them: start codex, type /hooks, and trust the five",)
-    return ClientTarget("codex", pieces, notes)
-
-
-# -- gemini settings ---------------------------------------------------------------------------------------
-# Gemini CLI: hooks, with event names of its own, and the MCP server. Written for 0.61. Its settings.json may
-# contain comments.
-
-
-GEMINI_TIMEOUTS = {"SessionStart": 10_000, "BeforeAgent": 10_000, "AfterAgent": 10_000, "SessionEnd": 10_000}
-"""{event: timeout in milliseconds}."""
-
-
-def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """Gemini CLI's user settings; `home` is ~/.gemini."""
-    file, wanted = f"{home}/settings.json", _shell_hooks(command, "gemini", GEMINI_TIMEOUTS)
-    server = mcp_server(file, ("mcpServers",), command_entry(command, "mcp"), loose=True)
-    notes = ("restart open sessions",)
-    return ClientTarget("gemini", (hooks_piece(file, wanted, loose=True), server), notes)
-
-
-# -- cursor settings ---------------------------------------------------------------------------------------
-# Cursor: the MCP server, according to its documentation. It has no hook that can add to a prompt.
-
-
-def cursor(call: Call, project: bool = False) -> ClientTarget:
-    """Cursor's user settings, or the current project's (`project`)."""
-    folder = str((call.cwd if project else call.home) / ".cursor")
-    entry = command_entry(command_of(call, shared=project), "mcp")
-    server = mcp_server(f"{folder}/mcp.json", ("mcpServers",), entry)._replace(folder=folder)
-    notes = ("Cursor has no hooks that recall or save: its agent does, by the tools; see the line below",)
-    return ClientTarget("cursor", (server,), notes)
-
-
-# -- opencode settings -------------------------------------------------------------------------------------
-# OpenCode: the MCP server, and a plugin in its plugin folder. Tested with 1.18.33. It reads opencode.json and
-# opencode.jsonc; both may contain comments.
-
-
-def opencode(call: Call) -> ClientTarget:
-    """OpenCode's user settings and a plugin."""
-    home = caller.absolute(call, call.env.get("XDG_CONFIG_HOME") or str(call.home / ".config"))
-    folder = caller.absolute(call, call.env.get("OPENCODE_CONFIG_DIR") or str(home / "opencode"))
-    names = (folder / f"opencode.{end}" for end in ("json", "jsonc"))
-    file = next((name for name in names if name.exists()), folder / "opencode.json")
-    command, plugins = command_of(call), f"{folder}/plugin"
-    whole = with_command(_client_files("opencode")["ua-memory.js"], command)
-    pieces = (
-        mcp_server(str(file), ("mcp",), opencode_server(command), loose=True),
-        own_file(f"{plugins}/{SERVER_NAME}.js", "plugin", whole, "ua-memory for OpenCode.", plugins),
-    )
-    return ClientTarget("opencode", pieces, ("restart open sessions",))
-
-
-# -- hermes settings ---------------------------------------------------------------------------------------
-# Hermes: a memory provider in its plugins folder. Tested with 0.19.0.
-#
-# config.yaml selects the one provider in use. The user sets it with `hermes config set`; `uninstall` removes
-# it, since Hermes would otherwise look for a provider that no longer exists.
-
-
-_HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
-_OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){SERVER_NAME}\2[ \t]*(?:#.*)?[\r\n]*")
-
-
-def hermes_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """Our memory provider for a user; `home` is ~/.hermes."""
-    folder = f"{home}/plugins/{SERVER_NAME}"
-    pieces = _plugin_files(folder, "memory provider", _client_files("hermes"), command)
-    notes = (f"to use it in Hermes: hermes config set memory.provider {SERVER_NAME}",)
-    chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _without_choice)
-    return ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
-
-
-def _without_choice(text: str | None) -> str | None:
-    """The text of config.yaml without the line that selects our provider, and without `memory:` if that is
-    empty then. All other lines stay."""
-    rows = split_lines(text or "")
-    start = next((n for n, row in enumerate(rows) if _HEAD.fullmatch(row)), len(rows))
-    below = [*takewhile(lambda n: rows[n][0] in " \t#\r\n", range(start + 1, len(rows)))]
-    values = [n for n in below if rows[n].strip() and rows[n].strip()[0] != "#"]
-    found = ((n, _OURS.fullmatch(rows[n])) for n in values)
-    ours = {n for n, row in found if row and not rows[values[0]].removeprefix(row[1])[:1].isspace()}
-    gone = ours | ({start} if ours == set(values) else set()) if ours else ours
-    return None if text is None else "".join(row for n, row in enumerate(rows) if n not in gone)
-
-
-# -- openclaw settings -------------------------------------------------------------------------------------
-# OpenClaw: a plugin, and the MCP server and the plugin's permissions in openclaw.json (JSON5).
-#
-# Tested with 2026.9.6. Plugins below `extensions` are found automatically. A plugin that is not bundled can
-# read the conversation only with `allowConversationAccess`. If there is an `allow` list, only the plugins in
-# it are loaded.
-
-
-ENTRY = ("plugins", "entries", SERVER_NAME)
-ALLOWED = ("plugins", "allow")
-SLOT = ("plugins", "slots", "memory")
-SLOT_TOOLS = ("memory_search", "memory_get")
-"""Tools that the plugin itself registers in the memory slot; the MCP server then omits them."""
-WITHOUT_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "ingest")
-"""Tools of the MCP server if the plugin has the memory slot."""
-MANIFEST = "openclaw.plugin.json"
-
-
-def openclaw(call: Call, memory_slot: bool = False) -> ClientTarget:
-    """OpenClaw's user settings and a plugin. The plugin replaces OpenClaw's own memory if it has the
-    memory slot already, or with `memory_slot`."""
-    state, command = folders(call, "openclaw")[0], command_of(call)
-    file = str(caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json"))
-    with suppress(OSError, ValueError, EditError):  # no such file, or it is invalid, which the edit reports
-        slot = JsonDocument(discovery.read(file).decode("utf-8-sig"), loose=True).at(SLOT)
-        memory_slot = memory_slot or (slot is not None and slot.value == SERVER_NAME)
-    tools, texts = ",".join(WITHOUT_SLOT) if memory_slot else "openclaw", _client_files("openclaw")
-    pieces = [
-        mcp_server(file, ("mcp", "servers"), command_entry(command, "mcp", "--tools", tools), loose=True),
-        json_piece(file, "permission for the plugin", _allow_plugin, _remove_plugin, loose=True),
-    ]
-    if memory_slot:
-        pieces.append(json_value(file, "memory slot", SLOT, SERVER_NAME, loose=True, more=_disable_dreaming))
-        # OpenClaw loads only the selected plugin of kind `memory`.
-        kind = {"kind": "memory", "categories": ["memory"], "contracts": {"tools": SLOT_TOOLS}}
-        texts[MANIFEST] = _to_json(json.loads(texts[MANIFEST]) | kind)
-    pieces += _plugin_files(f"{state}/extensions/{SERVER_NAME}", "plugin", texts, command)
-    return ClientTarget("openclaw", tuple(pieces), ("restart a running gateway: openclaw gateway restart",))
-
-
-def _allow_plugin(document: JsonDocument) -> None:
-    if document.at(ENTRY) is None:
-        document.put(ENTRY, {"enabled": True, "hooks": {"allowConversationAccess": True}})
-    allowed = document.at(ALLOWED)
-    if allowed is not None and isinstance(allowed.value, list) and SERVER_NAME not in allowed.value:
-        document.put((*ALLOWED, len(allowed.value)), SERVER_NAME)
-
-
-def _remove_plugin(document: JsonDocument) -> None:
-    allowed = document.at(ALLOWED)
-    if allowed is not None and isinstance(allowed.value, list) and SERVER_NAME in allowed.value:
-        document.cut((*ALLOWED, allowed.value.index(SERVER_NAME)))
-    if document.at(ENTRY) is not None:
-        document.cut(ENTRY)
-
-
-def _disable_dreaming(document: JsonDocument) -> None:
-    if document.at((*ENTRY, "config")) is None:  # else memory-core rewrites MEMORY.md at night
-        document.put((*ENTRY, "config"), {"dreaming": {"enabled": False}})
-
-
-# -- pi settings -------------------------------------------------------------------------------------------
-# pi: an extension, and the MCP server in mcp.json. Tested with 1.5.2.
-
-
-def pi_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """pi's user settings; `home` is ~/.pi/agent."""
-    extension = with_command(_client_files("pi")["ua-memory.ts"], command)
-    entry = {**command_entry(command, "mcp"), "exposure": "direct"}
-    pieces = (
-        own_file(f"{home}/extensions/{SERVER_NAME}.ts", "extension", extension, "ua-memory for pi."),
-        mcp_server(f"{home}/mcp.json", ("mcpServers",), entry),
-    )
-    return ClientTarget("pi", pieces, ("in open sessions type /reload",))
-
-
 # -- clients -----------------------------------------------------------------------------------------------
-# The table of supported clients. A new client is a row in it and a function that makes its ClientTarget.
 
 
 class Client(NamedTuple):
     """A supported client.
 
-    `does` describes what `target` sets up; `target` takes the call and the options of `cli.install`. `homes`
-    are its folders: (environment variable, default folder, subfolders). `transcripts` are glob patterns of
-    session files below them. `model` is true if its program can be used as memory's model.
+    `does` describes what `target` sets up; `target` takes the call and the options of `cli.install`.
+    `transcripts` are glob patterns of session files below `homes`, `formats` read them, `database` those of
+    them that are SQLite's. `printed` is for `install mcp`. `model` is true if its program can be used as
+    memory's model.
     """
 
     does: str
     target: Callable[..., ClientTarget]
-    homes: tuple[tuple[str, ...], ...] = ()
+    homes: Homes = ()
     transcripts: tuple[str, ...] = ()
+    formats: tuple[type[Format], ...] = ()
+    database: Database | None = None
+    printed: Printed | None = None
     model: bool = True
 
 
 def home_target(
-    client: str, target: Callable[[str, Sequence[str]], ClientTarget]
-) -> Callable[[Call], ClientTarget]:
+    homes: Homes, target: Callable[[str, Sequence[str]], ClientTarget]
+) -> Callable[[Surroundings], ClientTarget]:
     """Adapt a function of (folder, command) to the signature of `Client.target`."""
-    return lambda call: target(str(folders(call, client)[0]), command_of(call))
-
-
-CLIENTS: Mapping[str, Client] = {
-    "claude-code": Client(
-        "hooks and the MCP server of Claude Code", claude_code, (("CLAUDE_CONFIG_DIR", "~/.claude"),),
-        ("projects/*/*.jsonl",),
-    ),
-    "cursor": Client("the MCP server of Cursor", cursor, model=False),
-    "codex": Client(
-        "hooks and the MCP server of Codex", home_target("codex", codex_target),
-        (("CODEX_HOME", "~/.codex"),),
-        ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
-    ),
-    "pi": Client(
-        "the extension and the MCP server of pi", home_target("pi", pi_target),
-        (("PI_CODING_AGENT_DIR", "~/.pi/agent"),), ("sessions/*/*.jsonl",),
-    ),
-    "opencode": Client(
-        "the plugin and the MCP server of OpenCode", opencode,
-        (("XDG_DATA_HOME", "~/.local/share", "opencode"),), ("opencode*.db",),
-    ),
-    "openclaw": Client(  # Clawdbot is its old name
-        "the plugin and the MCP server of OpenClaw", openclaw,
-        (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawdbot")),
-        ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"),
-    ),
-    "gemini": Client(
-        "hooks and the MCP server of Gemini CLI", home_target("gemini", gemini_target), (("", "~/.gemini"),),
-    ),
-    "hermes": Client(
-        "the memory provider of Hermes", home_target("hermes", hermes_target),
-        (("HERMES_HOME", "~/.hermes"),),
-        ("state.db", "profiles/*/state.db"),
-    ),
-}  # fmt: skip
+    return lambda call: target(str(folders(call, homes)[0]), command_of(call))
 
 
 # -- schedule ----------------------------------------------------------------------------------------------

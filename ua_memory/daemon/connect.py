@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from ua_memory import discovery
+from ua_memory import clients, discovery
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def make_socket_folder(env: Mapping[str, str]) -> str:
 PASSED_VARIABLES = (
     *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
     *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
-    *(*discovery.AGENTS, "CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
+    *(*clients.VARIABLES, "CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
 )
 """Prefixes of the variables that are sent: settings, git's, the clock's, the terminal's, those of agents."""
 ACCEPT_TIMEOUT = 5.0

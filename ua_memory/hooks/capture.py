@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import caller, discovery
+from ua_memory.clients.turns import Session
 from ua_memory.daemon.spawn import Log
 from ua_memory.errors import Malformed, NoBank
 from ua_memory.hooks import context, events
 from ua_memory.paths import make_private
 from ua_memory.text import noise
-from ua_memory.transcripts.turns import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

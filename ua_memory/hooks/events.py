@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ua_memory.clients import CLAUDE_EVENTS, EVENTS
+
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -45,15 +47,26 @@ def _group_name(named: object) -> str:
     return " ".join(str(named).split()) or "unknown"
 
 
-def parse_claude_event(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
-    """Parse a payload with Claude Code's keys, as Codex and Gemini use, too. None for an event that memory
-    ignores. Values that are not text are ignored, except the group's."""
+# -- payloads ----------------------------------------------------------------------------------------------
+# Hooks as of Claude Code 2.1.330, Codex 0.169 and Gemini CLI 0.61. Other clients call us with Claude Code's
+# keys and `--client`.
+#
+# At `Stop` the transcript may lack the last message, so `last_assistant_message` is used: its last block of
+# text, stripped. Events of subagents have an `agent_id`; a compaction stops one of its own, without a type.
+# PreCompact is not answered: the text would be added to the compaction's instructions. After Codex's
+# interrupted turns the rollout has what was said. Gemini's compression event comes before every model call,
+# so it is ignored; its transcripts are not read: prompt and answer come from the event at the end of a turn.
+
+
+def _read_event(found: dict[str, Any], client: str) -> Event | None:
+    """Parse a payload. None for an event that memory ignores. Values that are not text are ignored, except
+    the group's."""
 
     def text(*keys: str) -> str:
         return next((value for key in keys if isinstance(value := found.get(key), str) and value), "")
 
     name = text("hook_event_name")
-    kind = kinds.get(name)
+    kind: Kind | None = EVENTS.get(client, CLAUDE_EVENTS).get(name)  # type: ignore[assignment]
     if kind is None:
         return None
     event = Event(name, kind, text("prompt").strip() if kind in ("prompt", "stop") else "", client)
@@ -65,58 +78,14 @@ def parse_claude_event(found: dict[str, Any], kinds: dict[str, Kind], client: st
     return event
 
 
-# -- claude code -------------------------------------------------------------------------------------------
-# Claude Code's hooks as of version 2.1.330, and those of clients that call us the same way with `--client`.
-#
-# At `Stop` the transcript may lack the last message, so `last_assistant_message` is used: its last block of
-# text, stripped. Events of subagents have an `agent_id`; a compaction stops one of its own, without a type.
-# PreCompact is not answered: the text would be added to the compaction's instructions.
-
-
-CLAUDE_KINDS: dict[str, Kind] = {
-    "SessionStart": "start",
-    "UserPromptSubmit": "prompt",
-    "Stop": "stop",
-    "StopFailure": "stop",
-    "SubagentStop": "subagent",
-    "PreCompact": "compact",
-    "SessionEnd": "end",
-}
-"""The client's name of each event that memory handles → its kind."""
-
-
-# -- codex -------------------------------------------------------------------------------------------------
-# Codex's hooks as of version 0.169: Claude Code's names and keys, with `turn_id` and `model` added.
-#
-# An interrupted turn has its own event; what was said until then is in the rollout file.
-
-
-CODEX_KINDS: dict[str, Kind] = {**CLAUDE_KINDS, "Interrupt": "stop"}
-
-
-def is_codex(found: dict[str, Any]) -> bool:
+def _is_codex(found: dict[str, Any]) -> bool:
     """Whether a payload without a client's name is Codex's."""
     path = found.get("transcript_path")
     rollout = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
     return rollout or ("model" in found and "permission_mode" in found and "prompt_id" not in found)
 
 
-# -- gemini ------------------------------------------------------------------------------------------------
-# Gemini CLI's hooks as of version 0.61, with their own names.
-#
-# Its compression event comes before every model call, so it is ignored. There is no reader for its
-# transcripts: prompt and answer come from the event at the end of each turn.
-
-
-GEMINI_KINDS: dict[str, Kind] = {
-    "BeforeAgent": "prompt",
-    "SessionStart": "start",
-    "AfterAgent": "stop",
-    "SessionEnd": "end",
-}
-
-
-def is_gemini(found: dict[str, Any]) -> bool:
+def _is_gemini(found: dict[str, Any]) -> bool:
     """Whether a payload without a client's name is Gemini's: only Gemini sends a timestamp."""
     return found.get("hook_event_name") in ("BeforeAgent", "AfterAgent") or "timestamp" in found
 
@@ -126,8 +95,6 @@ def is_gemini(found: dict[str, Any]) -> bool:
 # `additionalContext` of the answer goes to the model.
 
 
-CLIENT_KINDS = {"codex": CODEX_KINDS, "gemini": GEMINI_KINDS}
-"""The events of clients whose names for them differ from Claude Code's."""
 ANSWERED_KINDS = ("start", "prompt")
 """The kinds of events whose answer goes to the model."""
 _CLIENT_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
@@ -153,8 +120,8 @@ def parse_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
         raise ValueError("no JSON object with hook_event_name")
     if client and (len(client) > 40 or not _CLIENT_NAME_CHARACTERS.issuperset(client) or client[0] == "-"):
         raise ValueError(f"--client {client[:40]!r}: small letters, digits and - name a client")
-    client = client or ("gemini" if is_gemini(payload) else "codex" if is_codex(payload) else "claude-code")
-    event = parse_claude_event(payload, CLIENT_KINDS.get(client, CLAUDE_KINDS), client)
+    client = client or ("gemini" if _is_gemini(payload) else "codex" if _is_codex(payload) else "claude-code")
+    event = _read_event(payload, client)
     if event and client == "gemini":
         event.transcript, answer = "", payload.get("prompt_response")
         event.said = answer if event.kind == "stop" and isinstance(answer, str) else ""

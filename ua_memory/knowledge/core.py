@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from ua_memory.clients.transcripts import TranscriptWords
+from ua_memory.clients.turns import Turn
 from ua_memory.discovery import CORE_NAMES
 from ua_memory.errors import (
     Busy,
@@ -40,10 +42,7 @@ from ua_memory.store import pending, swap
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import grounding, tokens, wording
-from ua_memory.text.sentences import main_clauses
-from ua_memory.text.wording import CORE_INTRO, RULES_BLOCK, stated_for_good
-from ua_memory.transcripts.reader import TranscriptWords
-from ua_memory.transcripts.turns import Turn
+from ua_memory.text.wording import CORE_INTRO, RULES_BLOCK, main_clauses, stated_for_good
 
 # -- blocks ------------------------------------------------------------------------------------------------
 # The blocks of MEMORY.md, which are shown at the start of every session, and their budgets in tokens.

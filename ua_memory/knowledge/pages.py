@@ -23,7 +23,7 @@ from ua_memory.records import MentalModel, Page
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
-from ua_memory.text.sentences import sentences
+from ua_memory.text.wording import sentences
 
 PageKind = Literal["page", "model"]
 FOLDERS: dict[PageKind, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 from pathlib import Path
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import NotFound, Usage, checked, writing
 from ua_memory.markdown.blocks import Header, read_header, write_value
 from ua_memory.markdown.lines import closes_fence, fence_of, interrupts_paragraph, split
@@ -27,8 +28,7 @@ from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import wording
 from ua_memory.text.patterns import late
-from ua_memory.text.sentences import sentences
-from ua_memory.transcripts.turns import Session, Turn
+from ua_memory.text.wording import sentences
 
 # -- format ------------------------------------------------------------------------------------------------
 # Front matter, then for each turn its speaker and time, its text, and a block id.

@@ -24,7 +24,7 @@ from ua_memory.records import Fact, Observation, Opinion, Place, Tombstone, is_g
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
-from ua_memory.text.sentences import sentences
+from ua_memory.text.wording import sentences
 
 PATH = "memory/forgotten.md"
 TITLE = ("# Forgotten", "")

@@ -31,8 +31,7 @@ from ua_memory.records import (
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text.grounding import locate
-from ua_memory.text.sentences import main_clauses
-from ua_memory.text.wording import shorten
+from ua_memory.text.wording import main_clauses, shorten
 
 # -- vouching ----------------------------------------------------------------------------------------------
 # Keeps what nobody of the house has said out of what every session begins with (see `trust`).

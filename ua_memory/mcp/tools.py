@@ -28,6 +28,7 @@ from ua_memory.text.wording import OFF, WHERE_SAID, counted, fill_groups, fill_t
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
+    from ua_memory.clients.transcripts import TranscriptWords
     from ua_memory.index.filters import Filters
     from ua_memory.index.items import IndexItem
     from ua_memory.llm.model import Endpoint
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ua_memory.retain.queue import TextItem
     from ua_memory.retain.retain import RetainResult
     from ua_memory.store.draft import Result
-    from ua_memory.transcripts.reader import TranscriptWords
 
 
 # -- declarations and arguments ----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_a
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.questions import is_question
-from ua_memory.text.sentences import sentences
+from ua_memory.text.wording import sentences
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery

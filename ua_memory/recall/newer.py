@@ -30,8 +30,7 @@ from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import apart, entities, foreign_stop_words, numerals
 from ua_memory.text.questions import word_stem
-from ua_memory.text.sentences import sentences
-from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, Move
+from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, Move, sentences
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem

@@ -20,8 +20,7 @@ from ua_memory.records import TEXT_KEYS, Fact, MentalModel, Observation, Passage
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.grounding import contradiction, is_supported, terms, ungrounded_claims
-from ua_memory.text.sentences import spans
-from ua_memory.text.wording import counted
+from ua_memory.text.wording import counted, spans
 
 # -- evidence ----------------------------------------------------------------------------------------------
 # What a reflection has found: numbered pieces of memory in three layers, searched in this order: mental

@@ -10,6 +10,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from ua_memory.clients.messages import check_messages, messages_stream, to_json
+from ua_memory.clients.transcripts import read
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import UaMemoryError, at_least, checked
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.facts import unique_tags
@@ -21,9 +24,6 @@ from ua_memory.retain.ledger import with_chained_ids
 from ua_memory.retain.subagent import one_line
 from ua_memory.text import tokens
 from ua_memory.text.noise import HAND_OVER, RECALL_CLOSE, SAVED, fenced
-from ua_memory.transcripts.messages import check_messages, messages_stream, to_json
-from ua_memory.transcripts.reader import read
-from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.core import CoreMemory

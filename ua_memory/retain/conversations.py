@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
+from ua_memory.clients.transcripts import FORMATS, read
+from ua_memory.clients.turns import CHUNK, Role, Session, Turn
 from ua_memory.errors import Usage, checked
 from ua_memory.knowledge import core
 from ua_memory.knowledge.sessions import SessionFile
@@ -23,9 +25,6 @@ from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
 from ua_memory.text.noise import assistant_text, typed_text
-from ua_memory.transcripts.format import CHUNK
-from ua_memory.transcripts.reader import CLIENTS, read
-from ua_memory.transcripts.turns import Role, Session, Turn
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.facts import FindEqual
@@ -394,7 +393,7 @@ def _is_flush_due(store: Store, session: Session, size: int | None) -> bool:
 
 def _read_new_turns(stream: IO[bytes], session: Session, ids: set[str], position: ReadPosition) -> _NewTurns:
     """The new turns of a transcript, read from the position on, or all of it where the position is lost."""
-    client = session.client if session.client in CLIENTS else None
+    client = session.client if session.client in FORMATS else None
     end = _last_line_end(stream)
     tail = _read_tail(stream, position, end)
     source = io.BytesIO(tail) if tail is not None else stream

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ua_memory import discovery
+from ua_memory.clients.messages import title_day
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import facts
@@ -28,7 +29,6 @@ from ua_memory.retain.queue import TextItem
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text.wording import OF_ONE_SESSION
-from ua_memory.transcripts.messages import title_day
 
 # -- document files ----------------------------------------------------------------------------------------
 # The header of a document's file lists its chunks by name. The facts of each are below

@@ -18,6 +18,8 @@ from itertools import groupby, pairwise
 from math import exp, log
 from typing import NamedTuple
 
+from ua_memory.clients.messages import PERSON_NAME, TextPart, speaker, text_parts
+from ua_memory.clients.turns import Turn
 from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english, query_spans, specific_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
@@ -38,19 +40,19 @@ from ua_memory.text.names import (
 )
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
-from ua_memory.text.sentences import CODE, goes_on, spans
-from ua_memory.text.sentences import sentences as plain_sentences
 from ua_memory.text.wording import (
     ANSWER_DASH,
     ASSENTS,
     CHANGED,
+    CODE,
     DENIALS,
     counted,
+    goes_on,
+    spans,
     standing_rule,
     stated_for_good,
 )
-from ua_memory.transcripts.messages import PERSON_NAME, TextPart, speaker, text_parts
-from ua_memory.transcripts.turns import Turn
+from ua_memory.text.wording import sentences as plain_sentences
 
 # -- words -------------------------------------------------------------------------------------------------
 # Cues are features of the classifier, phrases are what the rules below ask for.

@@ -15,6 +15,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Literal
 
+from ua_memory.clients.messages import ONE_AUTHOR, TextForm, text_form, text_parts
 from ua_memory.knowledge.entities import EntityRecords
 from ua_memory.llm.model import Message, Model, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -27,8 +28,7 @@ from ua_memory.text import dates
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
-from ua_memory.text.sentences import spans
-from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
+from ua_memory.text.wording import spans
 
 # -- prompts -----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 from zoneinfo import ZoneInfo
 
+from ua_memory.clients.messages import messages_stream
+from ua_memory.clients.transcripts import TranscriptReading, read
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, ChangedOnDisk, Malformed, TooLarge, Usage
@@ -53,9 +56,6 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens, wording
 from ua_memory.text.wording import counted
-from ua_memory.transcripts.messages import messages_stream
-from ua_memory.transcripts.reader import TranscriptReading, read
-from ua_memory.transcripts.turns import Session, Turn
 
 # -- reading a transcript ----------------------------------------------------------------------------------
 # Whose it is, how full its context is, and which of its turns are new.

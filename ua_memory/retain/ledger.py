@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from urllib.parse import quote, unquote
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.knowledge import facts, statements
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
@@ -18,7 +19,6 @@ from ua_memory.markdown import printer
 from ua_memory.records import Fact, Place
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
-from ua_memory.transcripts.turns import Session, Turn
 
 # -- marks -------------------------------------------------------------------------------------------------
 # A mark is `client/session/entry`, each part percent-encoded. It is written into the files and into trailers

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import (
     Busy,
     Malformed,
@@ -32,7 +33,6 @@ from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain.extract_by_model import ExtractedChunk, Mode
 from ua_memory.store import swap
 from ua_memory.store.store import Store
-from ua_memory.transcripts.turns import Session, Turn
 
 # -- JSON Lines files --------------------------------------------------------------------------------------
 # Append-only files, written by one process at a time. A line that a kill left half written is skipped.

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.clients.messages import text_parts, title_day
 from ua_memory.errors import Busy, TooLarge, Usage, checked
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, tombstones
@@ -43,7 +44,6 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.wording import WHERE_SAID, counted
-from ua_memory.transcripts.messages import text_parts, title_day
 
 if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from typing import Any, Literal
 
+from ua_memory.clients.turns import Turn
 from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
 from ua_memory.llm.model import Model, prompt, user
@@ -20,9 +21,7 @@ from ua_memory.text import grounding
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
-from ua_memory.text.sentences import main_clauses, sentences
-from ua_memory.text.wording import ASSENTS, DENIALS, GROUP
-from ua_memory.transcripts.turns import Turn
+from ua_memory.text.wording import ASSENTS, DENIALS, GROUP, main_clauses, sentences
 
 
 @dataclass(frozen=True, slots=True)

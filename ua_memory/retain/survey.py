@@ -14,6 +14,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from ua_memory.clients.transcripts import Transcript, TranscriptReading, read
+from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, checked, writing
 from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import Estimate, sum_estimates
@@ -25,8 +27,6 @@ from ua_memory.retain.ledger import ReadMarks
 from ua_memory.retain.queue import TextItem, TurnQueue, from_row, queue_key
 from ua_memory.store import swap
 from ua_memory.store.store import Store
-from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
-from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
     from ua_memory.llm.model import ModelOrEndpoint

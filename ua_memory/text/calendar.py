@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
 from ua_memory.text.patterns import data_text, late
-from ua_memory.text.sentences import around
+from ua_memory.text.wording import around
 
 # -- date ranges -------------------------------------------------------------------------------------------
 # Date ranges and recurring dates: calendar arithmetic, without any words.

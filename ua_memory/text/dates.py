@@ -63,8 +63,7 @@ from ua_memory.text.names import STOP_WORDS, foreign_stop_words, is_foreign
 from ua_memory.text.patterns import late
 from ua_memory.text.questions import AT_THE_MOMENT
 from ua_memory.text.relative_dates import anchor, day_at, month_at, relative
-from ua_memory.text.sentences import around
-from ua_memory.text.wording import MOVED
+from ua_memory.text.wording import MOVED, around
 
 # -- single times ------------------------------------------------------------------------------------------
 # How time words combine into one time: modifier × unit × anchor, and parts of a range.

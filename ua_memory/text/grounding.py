@@ -39,7 +39,7 @@ from ua_memory.text.names import (
     related,
 )
 from ua_memory.text.patterns import late
-from ua_memory.text.sentences import main_clauses, sentences
+from ua_memory.text.wording import main_clauses, sentences
 
 # -- amounts -----------------------------------------------------------------------------------------------
 # Numbers with scale, sign, percent and currency, normalized for comparison.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from ua_memory.text.patterns import data_text, late, stem_words
-from ua_memory.text.sentences import goes_on
+from ua_memory.text.wording import goes_on
 
 _LISTS = tomllib.loads(data_text("name_words.toml"))
 ORDINARY = frozenset(_LISTS["ordinary"].split())

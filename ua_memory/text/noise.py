@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from ua_memory.text.patterns import late
-from ua_memory.text.sentences import sentences
+from ua_memory.text.wording import sentences
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:

@@ -41,8 +41,7 @@ from ua_memory.retain import ledger
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded_claims
-from ua_memory.text.sentences import spans
-from ua_memory.text.wording import counted
+from ua_memory.text.wording import counted, spans
 from ua_memory.upkeep import traces
 from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, make_needles, needles_not_in
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from ua_memory.clients.turns import open_database
 from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import core, tombstones
@@ -28,7 +29,6 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
-from ua_memory.transcripts.databases import open_database
 from ua_memory.upkeep.import_sources import CopiedNote, ImportedRecord, SourceContents
 
 # -- results -----------------------------------------------------------------------------------------------

@@ -1,42 +1,56 @@
-"""Claude Code's JSONL: a tree of records, one per content block, between much that is not conversation.
+"""Claude Code: its transcripts in JSONL; hooks and the MCP server, or both as a plugin.
 
-Read are `user` and `assistant` records on the path from the last leaf, and what a person typed while the
-agent worked. Attachments, hook output, request copies and meta records hold the memory we injected: they
-are never read. A file of sidechain records alone is a sub-agent's; inline ones in a main file are left out.
+A transcript is a tree of records, one per content block, between much that is not conversation. Read are
+`user` and `assistant` records on the path from the last leaf, and what a person typed while the agent worked.
+Attachments, hook output, request copies and meta records hold the memory we injected: they are never read. A
+file of sidechain records alone is a sub-agent's; inline ones in a main file are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from ua_memory.text.noise import is_summary, typed_text
-from ua_memory.transcripts.format import (
+from ua_memory import discovery, paths
+from ua_memory.clients import settings
+from ua_memory.clients.edit import EditError, JsonDocument
+from ua_memory.clients.settings import SERVER_NAME
+from ua_memory.clients.turns import (
+    Boundary,
     ContextGauge,
     EntryIds,
-    Format,
-    Tree,
-    all_texts,
-    blocks,
-    call_result,
-    claude_usage,
-    id_hash,
-    join_texts,
-    texts,
-)
-from ua_memory.transcripts.turns import (
-    Boundary,
     Event,
+    Format,
     Record,
+    Tree,
     Turn,
+    all_texts,
     as_dict,
     as_str,
     as_time,
     as_tokens,
+    blocks,
+    call_result,
+    claude_usage,
+    id_hash,
     is_ours,
+    join_texts,
+    texts,
 )
+from ua_memory.errors import Usage
+from ua_memory.paths import Surroundings
+from ua_memory.text.noise import is_summary, typed_text
 
+_TYPES = (
+    *("summary", "file-history-snapshot", "queue-operation", "last-prompt", "permission-mode", "mode"),
+    *("agent-name", "custom-title", "ai-title"),
+)
+"""Types of records that no other client has."""
 _MACHINES = ("acompact", "aprompt_suggestion", "aside_question")
 """The client's own sub-agents: the one for compaction repeats the conversation."""
 
@@ -62,6 +76,14 @@ class ClaudeCode(Format):
     """`~/.claude/projects/<cwd>/<session>.jsonl` and `…/<session>/subagents/agent-<id>.jsonl`."""
 
     client = "claude-code"
+    long_line = re.compile(r'"(?:parentUuid|isSidechain|sessionId)"\s*:')
+
+    @classmethod
+    def wrote(cls, record: Record, records: list[Record]) -> bool:
+        if "role" in record or "messages" in record:  # a list of messages, not a session
+            return False
+        is_entry = "uuid" in record and "parentUuid" in record
+        return is_entry or "sessionId" in record or record.get("type") in _TYPES
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,3 +312,138 @@ def _first_kept_id(record: Record) -> str:
 def _boundary(line: int, record: Record) -> Boundary:
     left = as_tokens(as_dict(record.get("compactMetadata")).get("postTokens"))
     return Boundary(line, line, left or None)
+
+
+# -- settings ----------------------------------------------------------------------------------------------
+# Claude Code: hooks in settings.json and the MCP server in .claude.json, or both as a plugin.
+#
+# Tested with 2.1.330. A hook's default timeout is 600 s, but 30 s at a prompt and 1.5 s at the end of a
+# session. Only `timeout` in a settings.json raises it, not in a plugin's hooks.json. `args` is passed without
+# a shell. Hooks of types other than `command` do not run at the start of a session.
+
+
+HOMES = (("CLAUDE_CONFIG_DIR", "~/.claude"),)
+CLAUDE_TIMEOUTS = {
+    "SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "StopFailure": 10,
+    "PreCompact": 30, "SessionEnd": 10,
+}  # fmt: skip
+"""{event: timeout in seconds}. Our hooks take less than 1 s; the rest is for busy machines."""
+AUTO_MEMORY_KEY = "autoMemoryDirectory"
+"""The setting for the folder of Claude Code's own memory files; it is read from user settings only."""
+MARKETPLACE = "ua-memory-local"
+DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
+
+
+def claude_code(
+    call: Surroundings, project: bool = False, plugin: str | None = None, auto_memory: bool = False
+) -> settings.ClientTarget:
+    """Claude Code's user settings, the current project's (`project`), or a plugin in the folder `plugin`.
+
+    With `auto_memory` Claude Code's own memory is stored in the bank, too; EditError if it is set to another
+    folder. Usage for more than one option."""
+    if (plugin is not None) + project + auto_memory > 1:
+        raise Usage("one of --project, --plugin and --auto-memory at a time")
+    home = settings.folders(call, HOMES)[0]
+    if plugin is not None:
+        found = claude_plugin(str(paths.absolute(call, plugin)), settings.command_of(call, shared=True))
+        return found._replace(duplicates=_other_hooks(call, home, "plugin"))
+    if project:
+        here, note = call.cwd, "Claude Code asks once in each checkout whether to use .mcp.json"
+        files = f"{here}/.claude/settings.json", f"{here}/.mcp.json"  # which are committed and shared
+        found = _claude_target(*files, settings.command_of(call, shared=True), note)
+    else:
+        state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
+        found = claude_target(str(home), str(state), settings.command_of(call))
+    found = found._replace(duplicates=_other_hooks(call, home, found.pieces[0].file))
+    if not auto_memory:
+        return found
+    folder = str(paths.bank_root(call) / "memory" / "claude-code")
+    more = settings.json_value(f"{home}/settings.json", "its own memory's folder", (AUTO_MEMORY_KEY,), folder)
+    return found._replace(pieces=(*found.pieces, more))
+
+
+def _other_hooks(call: Surroundings, home: Path, but: str) -> tuple[tuple[str, str], ...]:
+    """(what, its file) of everything else that makes Claude Code run our hooks in the current folder, except
+    the hooks in the file `but`, or the plugin if `but` is "plugin"."""
+    here = call.cwd / ".claude"
+    files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
+    found = []
+    for file in files:
+        with suppress(OSError, ValueError, EditError):  # none, or an invalid one, which the edit reports
+            ways = enabled_hooks(discovery.read(file).decode("utf-8-sig"))
+            mine = {"hooks": str(file)}  # else it is our plugin
+            found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
+    return tuple(found)
+
+
+def claude_target(home: str, state: str, command: Sequence[str]) -> settings.ClientTarget:
+    """Claude Code's user settings; `home` is ~/.claude, `state` the file .claude.json."""
+    note = "restart open sessions; /hooks and /mcp show it there"
+    return _claude_target(f"{home}/settings.json", state, command, note, env={})
+
+
+def _claude_target(
+    hooks: str, servers: str, command: Sequence[str], note: str, **more: dict[str, Any]
+) -> settings.ClientTarget:
+    server = {"type": "stdio", **settings.command_entry(command, "mcp", *settings.EVERY_TOOL), **more}
+    pieces = (
+        settings.hooks_piece(hooks, _claude_hooks(command)),
+        settings.mcp_server(servers, ("mcpServers",), server),
+    )
+    return settings.ClientTarget("claude-code", pieces, (note,))
+
+
+def claude_plugin(folder: str, command: Sequence[str]) -> settings.ClientTarget:
+    """A marketplace folder with one plugin: hooks, MCP server, README and skills. Generated files replace
+    shipped files of the same name."""
+    from ua_memory import __version__ as version
+
+    inner = f"{folder}/plugins/{SERVER_NAME}"
+    owner = {"name": "ua-memory contributors"}
+    manifest = {
+        "name": SERVER_NAME, "version": version, "description": DESCRIPTION, "author": owner,
+        "license": "MIT", "keywords": ["memory", "recall", "markdown"],
+    }  # fmt: skip
+    plugin = {
+        "name": SERVER_NAME, "source": f"./plugins/{SERVER_NAME}", "description": DESCRIPTION,
+        "version": version,
+    }  # fmt: skip
+    metadata = {"description": "ua-memory from this machine"}
+    market = {"name": MARKETPLACE, "owner": owner, "metadata": metadata, "plugins": [plugin]}
+    servers = {"mcpServers": {"memory": settings.command_entry(command, "mcp", *settings.EVERY_TOOL)}}
+    events = {event: [{"hooks": [hook]}] for event, hook in _claude_hooks(command).items()}
+    files = {
+        **{f"{inner}/{path}": text for path, text in settings.client_files("claude-code").items()},
+        f"{folder}/.claude-plugin/marketplace.json": settings.to_json(market),
+        f"{inner}/.claude-plugin/plugin.json": settings.to_json(manifest),
+        f"{inner}/hooks/hooks.json": settings.to_json({"description": DESCRIPTION, "hooks": events}),
+        f"{inner}/.mcp.json": settings.to_json(servers),
+    }
+    pieces = [settings.own_file(file, "plugin", text, SERVER_NAME, folder) for file, text in files.items()]
+    notes = (
+        f"in Claude Code: /plugin marketplace add {folder}, then /plugin install {SERVER_NAME}@{MARKETPLACE}",
+        "a plugin has 1.5 s at the end of a session",
+    )
+    return settings.ClientTarget("claude-code", tuple(pieces), notes)
+
+
+def enabled_hooks(text: str) -> list[str]:
+    """What in the text of a settings.json runs our hooks: "hooks" for its own, "plugin NAME" for our enabled
+    plugin. EditError if it is invalid."""
+    document = JsonDocument(text)
+    switched = document.value.get("enabledPlugins")
+    plugins = switched.items() if isinstance(switched, dict) else ()
+    named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == SERVER_NAME]
+    return [*(["hooks"] if settings.our_hooks(document) else []), *named]
+
+
+def _claude_hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:
+    call = settings.command_entry(command, "hook", "--client", "claude-code")
+    return {
+        event: {"type": "command", **call, "timeout": seconds} for event, seconds in CLAUDE_TIMEOUTS.items()
+    }
+
+
+CLIENT = settings.Client(
+    "hooks and the MCP server of Claude Code", claude_code, HOMES, ("projects/*/*.jsonl",), (ClaudeCode,)
+)

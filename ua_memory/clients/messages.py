@@ -12,20 +12,22 @@ from datetime import UTC, date, datetime, time
 from itertools import groupby, pairwise
 from typing import IO, Any
 
-from ua_memory.errors import Usage
-from ua_memory.llm.model import Message
-from ua_memory.text import calendar, foreign_dates
-from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, is_foreign
-from ua_memory.text.noise import assistant_text, is_summary, typed_text
-from ua_memory.transcripts.format import (
+from ua_memory.clients.turns import (
     CHUNK,
     ByteSource,
     ContextGauge,
     EntryIds,
+    Event,
     Format,
     JsonElements,
+    Record,
+    Role,
+    Turn,
     Unreadable,
     all_texts,
+    as_dict,
+    as_str,
+    as_time,
     blocks,
     call_result,
     claude_usage,
@@ -34,15 +36,11 @@ from ua_memory.transcripts.format import (
     recalled_lines,
     texts,
 )
-from ua_memory.transcripts.turns import (
-    Event,
-    Record,
-    Role,
-    Turn,
-    as_dict,
-    as_str,
-    as_time,
-)
+from ua_memory.errors import Usage
+from ua_memory.llm.model import Message
+from ua_memory.text import calendar, foreign_dates
+from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, is_foreign
+from ua_memory.text.noise import assistant_text, is_summary, typed_text
 
 # -- message lists -----------------------------------------------------------------------------------------
 # Messages of the Anthropic API: a list, `{"messages": […]}`, or one per line, without a session or branches.
@@ -82,6 +80,12 @@ class Messages(Format):
     has one."""
 
     client = "messages"
+    long_line = re.compile(r'^\{\s*"(?:messages|model|system|max_tokens|tools|role|content)"\s*:')
+
+    @classmethod
+    def wrote(cls, record: Record, records: list[Record]) -> bool:
+        is_one = "role" in record and "content" in record and record.get("type") in (None, "message")
+        return is_one or isinstance(record.get("messages"), list)
 
     def __init__(self) -> None:
         super().__init__()

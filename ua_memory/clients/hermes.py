@@ -1,35 +1,39 @@
-"""Sessions of Hermes and OpenCode, which are in databases: rows as JSON lines, the session's own first.
-
-`clients.sessions` exports the rows unchanged.
-"""
+"""Hermes: sessions in its database, as JSON lines, the session's own first; a memory provider."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
-import urllib.parse
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import takewhile
 from typing import Any
 
-from ua_memory import discovery
-from ua_memory.text.noise import assistant_text, typed_text
-from ua_memory.transcripts.format import EntryIds, Format, all_texts, texts
-from ua_memory.transcripts.turns import (
+from ua_memory.clients import settings
+from ua_memory.clients.edit import split_lines
+from ua_memory.clients.settings import SERVER_NAME
+from ua_memory.clients.turns import (
     CallResult,
+    Database,
+    EntryIds,
     Event,
+    Format,
     Record,
+    all_texts,
     as_dict,
+    as_line,
     as_str,
     as_time,
     decode,
     git_subject,
+    rows_of,
+    texts,
 )
+from ua_memory.text.noise import assistant_text, typed_text
 
-# -- hermes ------------------------------------------------------------------------------------------------
+# -- transcripts -------------------------------------------------------------------------------------------
 # Rows of `sessions` and `messages`. Row numbers cannot be ids, since Hermes rewrites a conversation when it
 # compacts it: a turn is identified by its time and a hash of its text.
 
@@ -49,6 +53,11 @@ class Hermes(Format):
     """A session of `$HERMES_HOME/state.db`."""
 
     client = "hermes"
+
+    @classmethod
+    def wrote(cls, record: Record, records: list[Record]) -> bool:
+        is_message = "session_id" in record and "role" in record
+        return is_message or ("started_at" in record and "source" in record)
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,102 +186,56 @@ def _result(content: object) -> tuple[str, bool]:
     return as_str(value.get("output")) or as_str(value.get("result")), failed or code not in (None, 0)
 
 
-# -- opencode ----------------------------------------------------------------------------------------------
-# Rows of `session`, and of `message` with its parts, as in version 1.18. A compaction keeps all turns; its
-# own texts, and those that plugins and files add to a prompt, are marked.
+def hermes_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+    for row in rows_of(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
+        yield as_line({key: value for key, value in row.items() if key != "system_prompt"})
+    for row in rows_of(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
+        kept = {key: value for key, value in row.items() if not key.startswith(("reason", "codex_"))}
+        yield as_line({key: value for key, value in kept.items() if value is not None})
 
 
-class OpenCode(Format):
-    """A session of `opencode.db`."""
-
-    client = "opencode"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._undone = ""
-        """The id of the first message that the person undid; ids are ordered by time."""
-
-    def survey(self, line: int, record: Record) -> None:
-        if "parts" not in record and not self.session.session:
-            self._undone = as_str(as_dict(decode(record.get("revert"))).get("messageID"))
-            self.session = replace(
-                self.session,
-                session=as_str(record.get("id")),
-                cwd=as_str(record.get("directory")),
-                started=as_time(record.get("time_created")),
-                parent=as_str(record.get("parent_id")),
-                agent="subagent" if record.get("parent_id") else "",
-                title=as_str(record.get("title")),
-            )
-
-    def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
-        for line, record in records:
-            if "parts" not in record or self._is_undone(record):
-                continue
-            data, at = as_dict(decode(record.get("data"))), as_time(record.get("time_created"))
-            entry = self.entry(line, record, at)
-            if data.get("role") == "user":
-                yield from self.typed(entry, map(_unquoted, _texts(record)))
-            elif data.get("role") == "assistant" and not data.get("summary"):
-                yield from self._assistant(entry, record)
-
-    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
-        for part in _parts(record):
-            state, name = as_dict(part.get("state")), as_str(part.get("tool"))
-            if part.get("type") == "text" and (said := assistant_text(_text(part))):
-                yield entry.next(role="assistant", text=said)
-            elif part.get("type") == "tool":
-                key, code = as_str(part.get("callID")), as_dict(state.get("metadata")).get("exit")
-                yield from entry.call(key, name, state.get("input"), self.session.cwd)
-                failed = state.get("status") == "error" or code not in (None, 0)
-                yield CallResult(key, failed, git_subject(as_str(state.get("output"))))
-
-    def contents(self, line: int, record: Record) -> Iterator[str]:
-        for part in [] if self._is_undone(record) else _parts(record):
-            yield as_str(part.get("text"))
-            yield as_str(as_dict(part.get("state")).get("output"))
-
-    def _is_undone(self, record: Record) -> bool:
-        return bool(self._undone) and as_str(record.get("id")) >= self._undone
+# -- settings ----------------------------------------------------------------------------------------------
+# Hermes: a memory provider in its plugins folder. Tested with 0.19.0.
+#
+# config.yaml selects the one provider in use. The user sets it with `hermes config set`; `uninstall` removes
+# it, since Hermes would otherwise look for a provider that no longer exists.
 
 
-def _parts(record: Record) -> list[Record]:
-    parts = record.get("parts")
-    return [as_dict(decode(one)) for one in parts] if isinstance(parts, list) else []
+_HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
+_OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){SERVER_NAME}\2[ \t]*(?:#.*)?[\r\n]*")
 
 
-def _texts(record: Record) -> Iterator[str]:
-    return (_text(part) for part in _parts(record) if part.get("type") == "text")
+def hermes_target(home: str, command: Sequence[str]) -> settings.ClientTarget:
+    """Our memory provider for a user; `home` is ~/.hermes."""
+    folder = f"{home}/plugins/{SERVER_NAME}"
+    pieces = settings.plugin_files(folder, "memory provider", settings.client_files("hermes"), command)
+    notes = (f"to use it in Hermes: hermes config set memory.provider {SERVER_NAME}",)
+    chosen = settings.SettingsPiece(
+        f"{home}/config.yaml", "memory.provider", lambda text: text, _without_choice
+    )
+    return settings.ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
 
 
-def _text(part: Record) -> str:
-    """The text of a part, unless OpenCode, a file or a plugin added it."""
-    return "" if part.get("synthetic") or part.get("ignored") else as_str(part.get("text"))
+def _without_choice(text: str | None) -> str | None:
+    """The text of config.yaml without the line that selects our provider, and without `memory:` if that is
+    empty then. All other lines stay."""
+    rows = split_lines(text or "")
+    start = next((n for n, row in enumerate(rows) if _HEAD.fullmatch(row)), len(rows))
+    below = [*takewhile(lambda n: rows[n][0] in " \t#\r\n", range(start + 1, len(rows)))]
+    values = [n for n in below if rows[n].strip() and rows[n].strip()[0] != "#"]
+    found = ((n, _OURS.fullmatch(rows[n])) for n in values)
+    ours = {n for n, row in found if row and not rows[values[0]].removeprefix(row[1])[:1].isspace()}
+    gone = ours | ({start} if ours == set(values) else set()) if ours else ours
+    return None if text is None else "".join(row for n, row in enumerate(rows) if n not in gone)
 
 
-def _unquoted(text: str) -> str:
-    """The text without the quotes that `opencode run` puts around it."""
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1] else text
-
-
-# -- opening -----------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open another program's database without writing to it or its log. OSError if it cannot be read."""
-    discovery.open_regular(path).close()  # SQLite would wait for somebody at the other end of a pipe
-    name = urllib.parse.quote(str(path))
-    for how in ("mode=ro", "mode=ro&immutable=1"):  # a log that may not be opened is left aside
-        try:
-            with closing(sqlite3.connect(f"file:{name}?{how}", uri=True)) as there:
-                there.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
-                there.row_factory = sqlite3.Row
-                try:
-                    yield there
-                except sqlite3.Error as error:
-                    raise OSError(0, str(error), str(path)) from error
-                return
-        except sqlite3.Error:
-            continue
-    raise OSError(0, "not a readable SQLite database", str(path))
+HOMES = (("HERMES_HOME", "~/.hermes"),)
+CLIENT = settings.Client(
+    "the memory provider of Hermes", settings.home_target(HOMES, hermes_target), HOMES,
+    ("state.db", "profiles/*/state.db"), (Hermes,),
+    Database(
+        {"sessions", "messages"},
+        "SELECT session_id AS id, max(timestamp) AS at, '' AS machine FROM messages GROUP BY session_id",
+        hermes_lines,
+    ),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""pi's session JSONL v1–v3, Clawdbot's (the same), and OpenClaw's v4 archives: a tree under a header.
+"""pi: its session JSONL, a tree under a header, as OpenClaw has it too; the extension and the MCP server.
 
 v1 has no ids: its lines follow one another. From v2 on every entry names its parent and the last one
 appended is the leaf, unless a `leaf` entry points elsewhere. `custom_message` is what extensions injected,
@@ -7,24 +7,33 @@ we among them: it is never read.
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ua_memory.text.noise import without_envelope
-from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, all_texts, call_result, texts
-from ua_memory.transcripts.turns import (
+from ua_memory.clients import settings
+from ua_memory.clients.settings import SERVER_NAME
+from ua_memory.clients.turns import (
     Boundary,
     CallResult,
+    ContextGauge,
+    EntryIds,
     Event,
+    Format,
     Record,
+    Tree,
+    all_texts,
     as_dict,
     as_str,
     as_time,
     as_tokens,
+    call_result,
     is_ours,
+    texts,
 )
+from ua_memory.text.noise import without_envelope
 
 _SUMMARIES = ("compaction", "branch_summary")
 
@@ -33,6 +42,14 @@ class Pi(Format):
     """`~/.pi/agent/sessions/--<cwd>--/<timestamp>_<id>.jsonl`."""
 
     client = "pi"
+    long_line: ClassVar[re.Pattern[str] | None] = re.compile(r'^\{\s*"type"\s*:\s*"session"')
+
+    @classmethod
+    def wrote(cls, record: Record, records: list[Record]) -> bool:
+        if record.get("type") == "message":  # a file whose header is broken
+            return "timestamp" in record and isinstance(record.get("message"), dict)
+        return record.get("type") == "session" and ("cwd" in record or "version" in record)
+
     channels: ClassVar[bool] = False
     """Whether a person's texts have a chat channel's envelope around them."""
 
@@ -176,19 +193,28 @@ class Pi(Format):
             yield as_str(message.get("output"))
 
 
-class Clawdbot(Pi):
-    """pi's v3 with messages from chat channels."""
-
-    client = "clawdbot"
-    channels = True
-
-
-class OpenClaw(Clawdbot):
-    """v4, which adds `reset` and `leaf` entries: archives of sessions that are otherwise in SQLite."""
-
-    client = "openclaw"
-
-
 def _size(usage: Record) -> int:
     parts = sum(as_tokens(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
     return parts or as_tokens(usage.get("totalTokens"))
+
+
+# -- settings ----------------------------------------------------------------------------------------------
+# pi: an extension, and the MCP server in mcp.json. Tested with 1.5.2.
+
+
+def pi_target(home: str, command: Sequence[str]) -> settings.ClientTarget:
+    """pi's user settings; `home` is ~/.pi/agent."""
+    extension = settings.with_command(settings.client_files("pi")["ua-memory.ts"], command)
+    entry = {**settings.command_entry(command, "mcp"), "exposure": "direct"}
+    pieces = (
+        settings.own_file(f"{home}/extensions/{SERVER_NAME}.ts", "extension", extension, "ua-memory for pi."),
+        settings.mcp_server(f"{home}/mcp.json", ("mcpServers",), entry),
+    )
+    return settings.ClientTarget("pi", pieces, ("in open sessions type /reload",))
+
+
+HOMES = (("PI_CODING_AGENT_DIR", "~/.pi/agent"),)
+CLIENT = settings.Client(
+    "the extension and the MCP server of pi", settings.home_target(HOMES, pi_target), HOMES,
+    ("sessions/*/*.jsonl",), (Pi,),
+)  # fmt: skip

@@ -1,32 +1,40 @@
-"""Codex's rollouts: JSONL in envelopes `{timestamp, type, payload}`, or bare items in its first months.
+"""Codex: its rollouts; hooks and the MCP server.
 
-Read are response items of users and assistants; what Codex itself says in the user's role (environment,
-AGENTS.md, aborted turns) is dropped by its tags, and its events repeat what the items say.
+Rollouts are JSONL in envelopes `{timestamp, type, payload}`, or bare items in its first months. Read are
+response items of users and assistants; what Codex itself says in the user's role (environment, AGENTS.md,
+aborted turns) is dropped by its tags, and its events repeat what the items say.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ua_memory.text.noise import assistant_text, typed_text
-from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, all_texts, join_texts, texts
-from ua_memory.transcripts.turns import (
+from ua_memory.clients import settings
+from ua_memory.clients.turns import (
     Boundary,
     CallResult,
+    ContextGauge,
+    EntryIds,
     Event,
+    Format,
     Record,
+    all_texts,
     as_dict,
     as_str,
     as_time,
     as_tokens,
+    blocks,
     decode,
     git_subject,
     is_ours,
+    join_texts,
+    texts,
 )
+from ua_memory.text.noise import assistant_text, typed_text
 
 ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "mcp_tool_call")
@@ -39,6 +47,17 @@ class Codex(Format):
     """`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`."""
 
     client = "codex"
+    long_line = re.compile(r'"type"\s*:\s*"(?:session_meta|response_item|event_msg)"\s*,\s*"payload"')
+
+    @classmethod
+    def wrote(cls, record: Record, records: list[Record]) -> bool:
+        kind = record.get("type")
+        if kind is None:
+            is_head = "id" in record and "timestamp" in record
+            return is_head and ("instructions" in record or "git" in record)
+        said = blocks(record.get("content")) if kind == "message" and "role" in record else ()
+        is_said = any(block.get("type") in ("input_text", "output_text") for block in said)
+        return is_said or (kind in ENVELOPES and isinstance(record.get("payload"), dict))
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,3 +208,30 @@ def _result(output: object) -> tuple[str, bool]:
         return text, (isinstance(code, int) and code != 0) or value.get("success") is False
     text = "\n".join(texts(value))
     return text, bool(_FAILED.search(text[:300]))
+
+
+# -- settings ----------------------------------------------------------------------------------------------
+# Codex: hooks.json in Claude Code's form, and the MCP server in config.toml. Tested with 0.169.0.
+
+
+CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCompact": 30, "SessionEnd": 3}
+"""{event: timeout in seconds}. Codex allows at most 3 s at the end of a session."""
+
+
+def codex_target(home: str, command: Sequence[str]) -> settings.ClientTarget:
+    """Codex's user settings; `home` is ~/.codex."""
+    server = {**settings.command_entry(command, "mcp"), "startup_timeout_sec": 20}
+    pieces = (
+        settings.hooks_piece(f"{home}/hooks.json", settings.shell_hooks(command, "codex", CODEX_TIMEOUTS)),
+        settings.toml_server(f"{home}/config.toml", server),
+    )
+    notes = ("Codex runs hooks only after you trust them: start codex, type /hooks, and trust the five",)
+    return settings.ClientTarget("codex", pieces, notes)
+
+
+HOMES = (("CODEX_HOME", "~/.codex"),)
+CLIENT = settings.Client(
+    "hooks and the MCP server of Codex", settings.home_target(HOMES, codex_target), HOMES,
+    ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"), (Codex,),
+    printed=lambda ours: settings.toml_server("~/.codex/config.toml", settings.command_entry(ours, "mcp")),
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""Transcripts of every client as turns: one reader per client."""
