@@ -159,9 +159,25 @@ def test_other_formats_need_the_extra(shell: Shell, monkeypatch: pytest.MonkeyPa
 def test_html_is_read_by_the_converter(shell: Shell) -> None:
     pytest.importorskip("markitdown")
     page = f"<html><script>steal()</script><h1>Hosting</h1><p>{SAID}</p><table><tr>"
-    page += "<th>Name</th><th>Role</th></tr><tr><td>Alice</td><td>runs the platform</td></tr></table></html>"
+    page += "<th>Name</th><th>Role</th></tr><tr><td>Alice</td><td>runs the platform</td></tr></table>"
+    page += "<dl><dt>Deposit</dt><dd>200 euros by Friday, in cash</dd></dl></html>"
     done = shell.ok("ingest", str(written(shell, page, "page.html"))).out
-    assert SAID in done and "Name: Alice; Role: runs the platform" in done and "steal" not in done
+    assert (
+        SAID in done
+        and "Name: Alice; Role: runs the platform" in done
+        and "Deposit: 200" in done
+        and "steal" not in done
+    )
+
+
+def test_a_note_has_the_day_of_its_front_matter_and_a_diary_those_of_its_headings(shell: Shell) -> None:
+    note = "---\ntitle: Board\ndate: 2026-10-14\n---\n\n- Tomorrow Alice signs the lease in Porto\n"
+    shell.ok("ingest", str(written(shell, note, "board.md")))
+    assert "2026-10-15" in shell.ok("list", "--json").out
+    diary = "---\ntags: [diary]\n---\n## 2026-10-12\nBob paid the dentist 90 euros\n## 2026-10-21\n"
+    diary += "Ida is paid 400 euros for it.\n"
+    done = shell.ok("ingest", str(written(shell, diary, "diary.md"))).out
+    assert "90 euros  (2026-10-12)" in done and "euros for it.  (2026-10-21)" in done
 
 
 def test_a_windows_text_is_read_as_utf_16_or_its_conversion_is_named(shell: Shell) -> None:

@@ -489,6 +489,32 @@ def test_two_lines_of_a_note_are_two_facts() -> None:
         ("- Milch\n- Eier\n- Brot", []),
         ("Roses are red\nViolets are blue\nSugar is sweet\nAnd so are you", []),
         ("I told her: 'I live at the lake'.\nTom: ok.", ["I told her: 'I live at the lake'."]),
+        (
+            "BROOK Sound\n\nItem               Qty      Price\nSpeakers             2      50.00\n"
+            "Mixer, 16 lines      1      80.00\n\nPayment       half in advance\nValid until   1 March 2027\n"
+            "Set-up        Friday, 2 pm",
+            ["Item: Speakers; Qty: 2; Price: 50.00", "Item: Mixer, 16 lines; Qty: 1; Price: 80.00",
+             "BROOK Sound: Payment: half in advance", "BROOK Sound: Valid until: 1 March 2027",
+             "BROOK Sound: Set-up: Friday, 2 pm"],
+        ),
+        ("Name\tSize\tHouse\nIda\t38\tEast", ["Name: Ida; Size: 38; House: East"]),
+        ("|  |  |\n|---|---|\n| Work | Fee |\n| Revision | 35 € |", ["Work: Revision; Fee: 35 €"]),
+        ("He came.  She left.  They met.\nI was home.  It rained.  We slept.", []),
+        (
+            "TOWN OF COMACCHIO - Culture\nGRANT FORM\n\nApplicant: Ida Busch\nOffice: Elena Tagli, int. 214\n"
+            "Number: 2026/31877",
+            ["GRANT FORM: Applicant: Ida Busch",
+             "GRANT FORM: Office: Elena Tagli, int. 214", "GRANT FORM: Number: 2026/31877"],
+        ),
+        (
+            "---\ntitle: Rondine\ntags: [client]\ndate: 2026-09-10\nrate: 18 € a page\nstatus: open\n---\n\n"
+            "Code: KRR6\nOffice: Bonn\nPays: late",
+            ["Rondine – rate: 18 € a page", "Rondine: Code: KRR6", "Rondine: Office: Bonn",
+             "Rondine: Pays: late"],
+        ),
+        ("Art. 4. The text is due by 15 January 2027.", ["Art. 4. The text is due by 15 January 2027."]),
+        ("Anna works in Bonn since May.\n\n© Anna Busch · Privacy · Cookies",
+            ["Anna works in Bonn since May."]),
     ],
 )  # fmt: skip
 def test_lists_and_forms_are_kept_with_their_titles(text: str, kept: list[str]) -> None:

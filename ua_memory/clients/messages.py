@@ -261,6 +261,7 @@ _QUOTED = re.compile(  # above the mail that another answers
 )
 _QUOTE_SIGNS = re.compile(r"^(?:> ?)+")
 _LETTER = (  # the line with the day on which a letter was written, or a heading with that of a diary
+    re.compile(r"#{1,6} (?P<date>(?:19|20)\d\d-\d\d-\d\d)\s*$"),
     re.compile(
         r"(?:#{1,6} )?(?:(?!Born|Geb|N[ée]e? |Nat[oa]|Nacid)[A-ZÀ-Þ][^,:\d]{1,60}, )?"
         r"(?P<date>(?:(?:den|le|lì|il|a|el) )?(?:[^\W\d_]{2,12}\.?,? )?(?:"
@@ -272,6 +273,7 @@ _LETTER = (  # the line with the day on which a letter was written, or a heading
 )
 _LETTERHEAD = 16
 """Lines of a letter among which is its date."""
+_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n(?=[^\W\d_][\w -]*:)(?:.*\n)*?---[ \t]*\n")
 _TITLE = re.compile(r"\s*(?:---\n(?:.*\n)*?---\n\s*)?(#{1,2} .*\n|.*[^\s.!?;,:][ \t]*\n[ \t]*\n)(?=\s*\S)")
 """The title of a text, below its front matter: a heading, or a line of its own that is no sentence."""
 
@@ -385,7 +387,8 @@ def text_form(text: str) -> TextForm:
     labels = bool(speaker(first)) and _has_both_sides(lines)
     if stamps or labels:
         return TextForm(labels, stamps)
-    top = ["", *(line.strip() for line in text.splitlines()[:_LETTERHEAD]), ""]
+    body = text[len(front_matter(text)) :]
+    top = ["", *(line.strip() for line in body.splitlines()[:_LETTERHEAD]), ""]
     dated = any(
         form.match(line)
         for above, line, below in zip(top, top[1:], top[2:], strict=False)
@@ -503,6 +506,12 @@ def _mail_day(text: str, near: datetime | None) -> datetime | None:
     numbers += re.findall(r"\d\d?\.\d\d?\.\d{4}", text)
     day = _stamp_day(numbers[0], half=False) if numbers else spans[0].start if spans else None
     return _moment(day, text.replace(".", " "), near)
+
+
+def front_matter(text: str) -> str:
+    """The front matter that a text begins with, its marks included; '' if there is none."""
+    found = _FRONT_MATTER.match(text)
+    return found[0] if found else ""
 
 
 def title_day(text: str, now: datetime) -> datetime | None:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ua_memory import discovery
-from ua_memory.clients.messages import title_day
+from ua_memory.clients.messages import front_matter, title_day
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import facts
@@ -28,6 +28,7 @@ from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk
 from ua_memory.retain.queue import TextItem
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
+from ua_memory.text.dates import day_of_note
 from ua_memory.text.wording import OF_ONE_SESSION
 
 # -- document files ----------------------------------------------------------------------------------------
@@ -368,6 +369,8 @@ def _convert(data: bytes, name: str, suffix: str) -> str:
         ) from error  # fmt: skip
     if not str(text).strip():
         raise Malformed("it contains no text (a scan?)", where=name, hint="run OCR on it first")
+    if suffix in (".html", ".htm"):  # a list of terms, which only some markdown has
+        text = re.sub(r"(?m)^(\w.*[^:\s])\n: +", r"\1: ", str(text))
     return str(text)
 
 
@@ -404,8 +407,16 @@ def check_outside_bank(store: Store, path: Path) -> None:
 
 
 def _written_at(path: Path, text: str, saved: float, now: datetime) -> datetime:
-    """The day in the file's name or the text's title, else when it was last saved; never later than now."""
+    """The day in the file's name or of the text, else when it was last saved; never later than now."""
     if named := DATED.search(path.stem):
         with suppress(ValueError):
             return min(now, datetime.fromisoformat(f"{named[1]}T12:00").replace(tzinfo=now.tzinfo))
-    return title_day(text, now) or min(now, datetime.fromtimestamp(saved, now.tzinfo))
+    return day_of_text(text, now) or min(now, datetime.fromtimestamp(saved, now.tzinfo))
+
+
+def day_of_text(text: str, now: datetime) -> datetime | None:
+    """The day in a text's front matter, else in its title; None if that is not over yet."""
+    front = blocks.read_header(front_matter(text).splitlines()).values
+    day = day_of_note("", front)
+    at = datetime.fromisoformat(f"{day}T12:00").replace(tzinfo=now.tzinfo) if day else title_day(text, now)
+    return at if at and at <= now else None

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 from math import exp, log
 from typing import NamedTuple
 
-from ua_memory.clients.messages import PERSON_NAME, TextPart, speaker, text_parts
+from ua_memory.clients.messages import PERSON_NAME, TextPart, front_matter, speaker, text_parts
 from ua_memory.clients.turns import Turn
 from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_english, query_spans, specific_words
 from ua_memory.index.terms import words as words_of
@@ -202,6 +202,8 @@ _FIELD = late(
     r"|noon|evening|night) ?:[*_]* *(?=\S)"
 )
 """A label and its value, as in a form."""
+_GAP = late(r"^([*_]*[A-ZÀ-Þ][^\W\d_]*(?:[ /'’.-]{1,2}[^\W_]+){0,4}\.?)(?: {2,}|\t+)(?=\S)(?!.*(?: {2}|\t))")
+"""A label and its value as two columns: "Validity     30 days"."""
 _CONTACT = late(
     r"[^\W\d_].*(?:(?<![\w.,/-])(?:\+|0)\d[\d /()-]{5,}\d|\b\d{3}-\d{4}\b|\b\d{2,4}(?: \d{2,4}){2,}"
     r"|[\w.+-]+@[\w-]+\.\w+)"
@@ -360,7 +362,8 @@ def _continues(block: _Block, line: str) -> bool:
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
     cut = has_phrase("cut off", above) and len(above) >= _WRAPPED_LINE
-    if not cut and any(form.match(line) and form.match(block.text) for form in (_FIELD, _CONTACT)):
+    forms = ((_FIELD, _GAP), (_CONTACT,))
+    if not cut and any(all(any(f.match(one) for f in of) for one in (line, block.text)) for of in forms):
         return False
     if above.endswith((":", ".", "!", "?")) and not goes_on(above, line):
         return line.startswith("  ") and bool(block.marker)
@@ -1406,8 +1409,8 @@ TEXT_THRESHOLD, FEW_FACTS, SHORT_TEXT = 0.4, 12, 3
 found, sentences with a name or a number are added up to so many."""
 _FEWEST_WORDS = 4
 """The least words of a sentence or list item that is kept."""
-_CONTENTS = late(r"(?:[^:;]*: )?(?:\[[^\]]*\]\(#[^)]*\)[\W\d]*){2,}")
-"""A table of contents: links to headings."""
+_CONTENTS = late(r"(?:[^:;]*: )?(?:\[[^\]]*\]\(#[^)]*\)[\W\d]*){2,}|©.*")
+"""A table of contents: links to headings; the foot of a web page."""
 
 
 def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
@@ -1419,20 +1422,61 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     elif brief.mode == "verbatim":
         facts = [_to_fact(one_part, each, each) for each in pieces(chunk.text)]
     else:
-        facts = _text_facts(chunk, list(text_parts(chunk.above + chunk.text, brief.at, chunk.form)))
+        front = front_matter(chunk.text)
+        body = replace(chunk, text=chunk.text[len(front) :])
+        parts = list(text_parts(chunk.above + body.text, brief.at, chunk.form))
+        title = _text_title(front, body.text, brief) if len(parts) == 1 else ""
+        facts = [*_front_facts(front, title, one_part), *_text_facts(body, parts, title)]
     return ExtractedChunk(
         tuple(replace(fact, tags=tuple(dict.fromkeys((*brief.tags, *fact.tags)))) for fact in facts)
     )
 
 
-def _text_facts(chunk: Chunk, parts: Sequence[TextPart]) -> list[Fact]:
+_NO_FIELDS = {
+    "title", "name", "alias", "aliases", "id", "uid", "uuid", "tag", "tags", "cssclass", "cssclasses",
+    "publish", "draft", "lang", "type", "template", "layout", "permalink", "slug", "updated",
+    *dates.DATE_KEYS,
+}  # fmt: skip
+"""Keys of a note's front matter that say nothing of what it is about."""
+_LINKS = late(r"\s*(?:\[[^\]]*\]\([^)]*\)\W*)+")
+_FRONT_LINE = late(r"^([^\W\d_][\w -]*): +(?![\[{|>&*!])([\"']?)(.+?)\2 *$", re.MULTILINE)
+
+
+def _text_title(front: str, text: str, brief: TextContext) -> str:
+    """What a text calls itself: in its front matter, by its first line if that is short and no sentence, or
+    as a note by its file's name; '' if it does not."""
+    named = next((value for key, _, value in _FRONT_LINE.findall(front) if key == "title"), "")
+    lines = (line for line in text.splitlines() if line.strip() and not _LINKS.fullmatch(line))
+    first = next(lines, "")
+    heading, plain = _HEADING.match(first), without_markup(one_line(first))
+    other = any(form.match(plain) for form in (_FIELD, _CONTACT, _ITEM, _NOT_PROSE, phrases()["salutation"]))
+    short = 0 < len(plain.split()) <= _LONGEST_ENTRY and not (_ENDS_OTHERWISE.search(plain) or other)
+    short = short and (text.strip().startswith(f"{first.strip()}\n\n") or bool(names(plain)))
+    note = brief.title.removesuffix(".md") if brief.title.endswith(".md") else ""
+    own = without_markup(heading[1]) if heading else plain if short else ""
+    return named or ("" if dates.day_of_heading(own) else own) or note
+
+
+def _front_facts(front: str, title: str, part: TextPart) -> Iterator[Fact]:
+    """The lines of a note's front matter with a value of its own: "Rondine – rate: 18 € a page"."""
+    for line in _FRONT_LINE.finditer(front):
+        key, value = line[1], line[3]
+        if key.casefold() not in _NO_FIELDS and "{{" not in value and _is_specific(value):
+            lead = f"{title} – " if title else ""
+            yield _to_fact(
+                part, f"{lead}{key}: {value}", one_line(line[0]), f"{_inner_names(title)} : {value}"
+            )
+
+
+def _text_facts(chunk: Chunk, parts: Sequence[TextPart], title: str = "") -> list[Fact]:
     """The facts of what people say in a chunk, in its order: its lists, what is worth keeping, answers, and
-    if these are few, whole sentences with a name or a number; or a short text as one statement."""
+    if these are few, whole sentences with a name or a number; or a short text as one statement. `title` is
+    the text's."""
     whole = [one for one in parts if one.role == "person"]
     plain = [replace(one, text=_without_tales(one.text)) for one in whole]
     said = [(one, sentences(one.text)) for one in plain]
     heads = [one_line(one.head) for one in plain if one.head in one.text]
-    listed = list(_outside(heads, (fact for one in plain for fact in _entries(one))))
+    listed = list(_outside(heads, (fact for one in plain for fact in _entries(one, title))))
     covered = [*heads, *map(_quote_of, listed)]
     scored = [
         *_worthy_facts(plain),
@@ -1441,7 +1485,7 @@ def _text_facts(chunk: Chunk, parts: Sequence[TextPart]) -> list[Fact]:
     ]
     scored = [*listed, *_outside(covered, scored)]
     told = (sentence.text for _, some in said for sentence in some)
-    known = {name for text in told if len(text.split()) > 2 for name in names(text)}
+    known = {name for text in told if len(text.split()) > 2 and not text.isupper() for name in names(text)}
     known |= {name for fact in scored for name in fact.entities}
     known_quotes = [*covered, *map(_quote_of, scored)]
     specific = list(_outside(known_quotes, (fact for one in said for fact in _specific_facts(*one, known))))
@@ -1494,6 +1538,7 @@ def _short_text(parts: Sequence[TextPart], found: Sequence[Fact]) -> Iterator[Fa
     plain = plain and sum(one.is_complete or not _dated(one.text, False) for one in said) <= SHORT_TEXT
     text = one_line(parts[0].text) if plain else ""
     whole = text == " ".join(one.text for one in said) and len(text.split()) >= _FEWEST_WORDS
+    whole = whole and not any(_aligned_rows(parts[0].text))
     left = (one.text for one in said if all(one.text not in fact.text for fact in found))
     asks = "?" in text or (said and _asks(_without_speaker(said[-1])))
     if whole and not asks and any(len(one.split()) >= _FEWEST_WORDS - 1 for one in left):
@@ -1561,7 +1606,8 @@ def _specific_facts(part: TextPart, said: Iterable[Sentence], known: Collection[
         if part.head and opens_with_cue("request", sentence.text):
             continue  # of an agent, or of the other side of a chat
         plain = plain and not opens_as("pleasantry", sentence.text)
-        if plain and telling and len(sentence.text.split()) >= _FEWEST_WORDS:
+        fewest = _FEWEST_WORDS - (sentence.is_complete and _has_digit(sentence.text))
+        if plain and telling and len(sentence.text.split()) >= fewest:
             yield _to_fact(part, sentence.with_speaker, sentence.quote)
 
 
@@ -1628,10 +1674,10 @@ _ROW = late(r"\s*\|(.*)\|\s*$")
 _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
 
-def _entries(part: TextPart) -> Iterator[Fact]:
-    """The facts of the lists of a text, with their titles."""
+def _entries(part: TextPart, of_text: str) -> Iterator[Fact]:
+    """The facts of the lists of a text, with their titles; a form or contact without one has the text's."""
     foreign = is_foreign(part.text)
-    for kind, title, lines in _lists(part.text, foreign):
+    for kind, title, lines in _lists(part.text, foreign, of_text):
         if kind in _JOINED_KINDS:
             yield from _joined_entries(part, kind, title, lines)
         else:
@@ -1665,12 +1711,17 @@ def _single_entries(
 
 
 def _entry_text(line: _Block) -> str:
-    return without_markup(one_line(line.text)).rstrip(".;,")
+    return without_markup(_with_colon(line.text)).rstrip(".;,")
+
+
+def _with_colon(line: str) -> str:
+    """A line, with a colon where blanks stand between a label and its value."""
+    return one_line(_GAP.sub(r"\1: ", line, count=1))
 
 
 def _inner_names(title: str) -> str:
     """The names in a title or label, but not at its beginning, where no name is certain."""
-    return " ".join(f"with {name}" for name in names(title) if not title.startswith(name))
+    return " ".join(f"with {name}" for name in names(title) if not (title.startswith(name) or name.isupper()))
 
 
 def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
@@ -1683,9 +1734,10 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
             owner = f"{owner} {value.strip()}".strip()
 
 
-def _lists(text: str, foreign: bool) -> Iterator[tuple[str, str, Sequence[_Block]]]:
+def _lists(text: str, foreign: bool, of_text: str) -> Iterator[tuple[str, str, Sequence[_Block]]]:
     """The lists of a text: their kind, their title with a colon, '' for none, and their lines. A list ends
-    where a line of another kind or a heading follows."""
+    where a line of another kind or a heading follows. A contact or a form of several lines without a title
+    has that `of_text`."""
     blocks = [each for block in _blocks(text) for each in _with_days_apart(block, foreign)]
     kinds = list(_entry_kinds(blocks, foreign))
     labels = kinds.count("field") + sum(block.text.endswith(":") for block in blocks)
@@ -1693,16 +1745,18 @@ def _lists(text: str, foreign: bool) -> Iterator[tuple[str, str, Sequence[_Block
     for (kind, _), run in groupby(range(len(blocks)), key=lambda n: (kinds[n], blocks[n].heading)):
         first, *more = run
         lines, above = blocks[first : first + 1 + len(more)], blocks[first - 1] if first else None
-        if kind == "contact" and not more and _FIELD.match(lines[0].text):
+        whose = f"{of_text}:" if of_text and (kind == "contact" or labels >= _FEWEST_ENTRIES["field"]) else ""
+        if kind == "contact" and not more and _FIELD.match(_with_colon(lines[0].text)):
             kind = "field"
         if not kind or _are_outline(lines) or (is_output and kind in ("field", "line")):
             continue
-        enough = len(lines) >= _FEWEST_ENTRIES[kind]
+        enough = len(lines) >= _FEWEST_ENTRIES[kind] or (kind == "contact" and bool(names(lines[0].text)))
         titled = enough and not kinds[first - 1]
         if kind == "field":
             enough = (labels >= _FEWEST_ENTRIES[kind] or _has_details(lines[0])) and _differ_in_label(lines)
         if enough:
-            yield kind, _list_title(lines, above, titled), lines
+            own = whose if kind in ("field", "contact") else ""
+            yield kind, _list_title(lines, above, titled) or own, lines
 
 
 def _is_output(text: str) -> bool:
@@ -1713,23 +1767,23 @@ def _is_output(text: str) -> bool:
 
 def _has_details(field: _Block) -> bool:
     """Whether a field alone says enough: it has a number or an enumeration, and is no sentence."""
-    return bool(re.search(r": .*[\d,].*[^.!?]$", field.text))
+    return bool(re.search(r": .*[\d,].*[^.!?]$", _with_colon(field.text)))
 
 
 def _differ_in_label(fields: Sequence[_Block]) -> bool:
     """Whether the lines of a form have a label each; in a conversation a name comes again."""
-    return len({field.text.partition(":")[0] for field in fields}) == len(fields)
+    return len({_with_colon(field.text).partition(":")[0] for field in fields}) == len(fields)
 
 
 def _list_title(lines: Sequence[_Block], above: _Block | None, titled: bool) -> str:
     """The title of a list: the line `above`, if it can be one (`titled`) and ends in a colon or is short and
     apart; else its heading, if nothing stands between them."""
     title = one_line(above.text) if above and titled else ""
-    alone = (
-        above and above.apart and len(title.split()) <= _LONGEST_TITLE and not _ENDS_OTHERWISE.search(title)
-    )
+    apart = above and (above.apart or lines[0].apart) and not re.search(r" {2}|\t", above.text)
+    alone = apart and 0 < len(title.split()) <= _LONGEST_TITLE and not _ENDS_OTHERWISE.search(title)
     if not title.endswith(":") and not alone:
         title = "" if above and above.heading == lines[0].heading else lines[0].heading
+    title = "" if dates.day_of_heading(title) else title
     return f"{without_markup(title).rstrip(' :')}:" if title else ""
 
 
@@ -1745,7 +1799,7 @@ def _entry_kinds(blocks: Sequence[_Block], foreign: bool) -> Iterator[str]:
     """The kind of list that each block is a line of, the first that holds; '' for none."""
     kind = above = ""
     for block in blocks:
-        text = one_line(block.text)
+        text = _with_colon(block.text)
         short = len(text.split()) <= _LONGEST_ENTRY and not _SECOND.search(text)
         short = short and (bool(block.marker) or not re.search("[.!?:]$", text))
         is_contact = short and _CONTACT.match(text)
@@ -1804,7 +1858,8 @@ def _list_facts(part: TextPart, said: Iterable[Sentence]) -> Iterator[Fact]:
             text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.with_speaker
             if not text.rstrip().endswith("?"):
                 yield _to_fact(part, text, sentence.quote)
-    yield from (_to_fact(part, text, line, cells) for text, line, cells, _ in _table_rows(part.text))
+    rows = (*_table_rows(part.text), *_aligned_rows(part.text))
+    yield from (_to_fact(part, text, line, cells) for text, line, cells, _ in rows)
 
 
 def _rows(text: str, at: int) -> list[Sentence]:
@@ -1830,6 +1885,9 @@ def _table_rows(text: str) -> Iterator[tuple[str, str, str, str]]:
             head = [without_markup(cell.strip()) for cell in found[1].split("|")] if found else []
         elif row and head:
             cells = [without_markup(cell.strip()) for cell in row[1].split("|")]
+            if not any(head):  # a document's table has its heads in the first row
+                head = cells
+                continue
             said = [f"{key}: {cell}" if key else cell for key, cell in zip(head, cells, strict=False) if cell]
             if len(said) > 1:
                 yield "; ".join(said), one_line(line), "; ".join(cells), lead
@@ -1838,3 +1896,37 @@ def _table_rows(text: str) -> Iterator[tuple[str, str, str, str]]:
             if line.strip():
                 lead = without_markup(one_line(line)) if line.rstrip(" *_").endswith(":") else ""
         above = line
+
+
+_CELL = late(r"\S+(?: \S+)*")
+_HEAD = late(r"[^\d\s]+(?: [^\d\s]+){0,2}")
+"""The head of a column: up to three words."""
+_FEWEST_COLUMNS = 3
+
+
+def _aligned_rows(text: str) -> Iterator[tuple[str, str, str, str]]:
+    """The same for tables whose columns stand apart by blanks or tabs, as in a printed offer."""
+    head: list[tuple[int, int, str]] = []
+    fence = False
+    for line in text.splitlines():
+        fence ^= bool(_FENCE.match(line))
+        cells = [] if fence else _aligned_cells(line)
+        if head and len(cells) > 1:
+            row: dict[str, str] = {}
+            for start, end, cell in cells:
+                _, _, key = min(head, key=lambda one: min(abs(one[0] - start), abs(one[1] - end)))
+                row[key] = f"{row[key]} {cell}" if key in row else cell
+            if head[0][2] in row and len(row) > 1:
+                said = "; ".join(f"{key}: {cell}" for key, cell in row.items())
+                yield said, one_line(line), "; ".join(row.values()), ""
+        elif any(char.isalnum() for char in line) or not line.strip():
+            named = len(cells) >= _FEWEST_COLUMNS and all(_HEAD.fullmatch(cell) for *_, cell in cells)
+            head = cells if named and not all(cell.endswith((".", "!", "?")) for *_, cell in cells) else []
+
+
+def _aligned_cells(line: str) -> list[tuple[int, int, str]]:
+    """The cells of a line, each with its first and last column: those that stand apart by two blanks, or the
+    number of its tab."""
+    if "\t" in line.strip():
+        return [(n, n, cell.strip()) for n, cell in enumerate(line.split("\t")) if cell.strip()]
+    return [(cell.start(), cell.end(), cell[0]) for cell in _CELL.finditer(line)]

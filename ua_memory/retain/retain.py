@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.clients.messages import text_parts, title_day
+from ua_memory.clients.messages import text_parts
 from ua_memory.errors import Busy, TooLarge, Usage, checked
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, tombstones
@@ -448,7 +448,7 @@ class Documents:
         if append and not document_id:
             raise Usage("append needs a document_id to append to")
         now = self._store.now()
-        at = timestamp or title_day(text, now) or now
+        at = timestamp or documents.day_of_text(text, now) or now
         return TextItem(
             text, at, document_id, source, append, mode, mission, instructions, context,
             tuple(tags), client or self._door, session or "", origin,

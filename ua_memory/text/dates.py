@@ -834,7 +834,7 @@ def parse_days(text: str, now: datetime, *, nearest: bool = False) -> tuple[date
 
 DATE_KEYS = (
     "date", "day", "created", "created_at", "date_created", "creation_date", "modified", "fecha", "datum",
-    "written",
+    "data", "written",
 )  # fmt: skip
 _IN_NAME = late(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 _IN_FOLDERS = late(r"(?:^|/)((?:19|20)\d\d)/(\d\d)/(\d\d)(?!\d)")
