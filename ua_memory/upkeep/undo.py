@@ -173,22 +173,15 @@ def _take_back_file(
     if now == then:
         draft.restore(path, before)
         return ()
-    added, there = _added_records(then or b"", before or b"", path), saves.by_key(now, path)
+    there = saves.by_key(now, path)
     again = saves.by_key(before, path).keys() - saves.by_key(then, path).keys()
     if path == tombstones.PATH and again and again <= there.keys():
         return ()  # forgotten once more since, with another salt
+    added = _added_records(then or b"", before or b"", path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
-        # A file that was deleted and created again since: the lines that both have are the merge base.
-        base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then
-        merged = saves.merge(base, now or b"", before or b"")
-        draft.write(path, merged.data, restored=True)
-        return merged.conflicts if _may_keep_both(merged.data, path) else merged.conflicts + merged.inserted
+        return _take_back_lines(draft, path, before, then, now or b"")
     # Facts are removed one by one: at the end of a log the lines around them change with every revision.
-    changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
-    # The key of a core block includes its value: a missing key means that the value was changed.
-    lost = {r.name for key, r in added.items() if key not in there and isinstance(r, CoreBlock)}
-    changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
-    if changed:
+    if changed := _changed_since(added, there):
         lines, places = _lines(now or b""), [record.place for record in changed]
         return tuple(saves.LineConflict(at.line, tuple(lines[at.line - 1 : at.end]), ()) for at in places)
     own = [there[key] for key in added if key in there]
@@ -196,6 +189,25 @@ def _take_back_file(
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
     draft.restore(path, None if before is None and bare else left)
     return ()
+
+
+def _take_back_lines(
+    draft: Draft, path: str, before: bytes | None, then: bytes | None, now: bytes
+) -> tuple[saves.LineConflict, ...]:
+    """Merge a file as it is with how it was before the revision, line by line."""
+    # A file that was deleted and created again since: the lines that both have are the merge base.
+    base = b"".join(common_parts(_lines(now), _lines(before or b""))) if then is None else then
+    merged = saves.merge(base, now, before or b"")
+    draft.write(path, merged.data, restored=True)
+    return merged.conflicts if _may_keep_both(merged.data, path) else merged.conflicts + merged.inserted
+
+
+def _changed_since(added: Mapping[saves.Key, Record], there: Mapping[saves.Key, Record]) -> list[Record]:
+    """What a file has now of a revision's records that were changed since."""
+    # The key of a core block includes its value: a missing key means that the value was changed.
+    lost = {r.name for key, r in added.items() if key not in there and isinstance(r, CoreBlock)}
+    changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
+    return changed + [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
 
 
 def _may_keep_both(data: bytes, path: str) -> bool:
