@@ -189,6 +189,34 @@ def _with_headings(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
             above.append(part)
 
 
+def _renamed_headings(old: list[bytes], pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """{a heading: its new line}, where a part of `old` stands below a new heading now."""
+    was = dict(_with_headings(old))
+    return {was[part]: up for part, up in pairs if part in was and was[part] != up and up not in old}
+
+
+def _split_misplaced(
+    rows: list[bytes], right: Collection[tuple[bytes, bytes]]
+) -> tuple[list[bytes], list[bytes]]:
+    """The parts that stand below a heading of their own, and the others, with all that is below those.
+
+    `right` has each (part, heading above it) of both sides."""
+    known, here = {part for part, _ in right}, _with_headings(rows)
+    kept: list[bytes] = []
+    moved: list[bytes] = []
+    below, moving = 0, False  # the level of a heading that is moved with all below it
+    for part in rows:
+        if not part.strip():
+            kept += [] if moving else [part]
+            continue
+        pair, level = next(here), _heading_level(part)
+        below = 0 if 0 < level <= below else below
+        moving = bool(below) or (pair not in right if part in known else moving)
+        below = below or (level if moving else 0)
+        (moved if moving else kept).append(part)
+    return kept, moved
+
+
 def _next_heading(parts: Sequence[bytes], at: int, level: int) -> int:
     """Where the next heading of this or a higher level is; the end if there is none."""
     return next((n for n in range(at, len(parts)) if 0 < _heading_level(parts[n]) <= level), len(parts))
@@ -198,20 +226,20 @@ def _insert_below(rows: list[bytes], there: list[bytes], at: int, renamed: Mappi
     """Insert a part of one side, `there[at]`, below its heading and what stands before it there; where it is.
 
     The heading is inserted too if it is neither in `rows` nor renamed."""
-    part, level = there[at], _heading_level(there[at]) or 7
-    up = next((n for n in reversed(range(at)) if 0 < _heading_level(there[n]) < level), -1)
+    part, level = there[at], _heading_level(there[at])
+    up = next((n for n in reversed(range(at)) if 0 < _heading_level(there[n]) < (level or 7)), -1)
     above, start = there[up] if up >= 0 else b"", 0
     if above := above if above in rows else renamed.get(above, above):
         start = 1 + (rows.index(above) if above in rows else _insert_below(rows, there, up, renamed))
-    end = _next_heading(rows, start, level - 1)
+    end = _next_heading(rows, start, level - 1 if level else 6)
     before = {each for each in there[:at] if each.strip()}
     where = next((n + 1 for n in reversed(range(start, end)) if rows[n] in before), start)
     newline = b"\r\n" if any(each.endswith(b"\r\n") for each in (*rows, *there)) else b"\n"
-    if level < 7:
+    if level:
         where = _next_heading(rows, where, level)
-        blank = where and rows[where - 1].strip()
-        rows[where:where] = [*([newline] if blank else []), part, newline]
-        return where + bool(blank)
+        gap = [newline] if where and rows[where - 1].strip() else []
+        rows[where:where] = [*gap, part, newline]
+        return where + len(gap)
     while start == where < end and not rows[where].strip():
         start = where = where + 1
     rows[where:where] = [part, newline] if where < len(rows) and _heading_level(rows[where]) else [part]
@@ -712,22 +740,10 @@ class _BankMerge:
         old, mine, other = (side.parts.get(path) or [] for side in (self.old, self.mine, self.other))
         if rows in (mine, other) or not path.endswith(".md"):
             return rows
-        was, pairs = dict(_with_headings(old)), [*_with_headings(mine), *_with_headings(other)]
-        renamed = {was[p]: now for p, now in pairs if p in was and was[p] != now and now not in old}
-        right = {*pairs, *((p, renamed[up]) for p, up in pairs if up in renamed and up not in rows)}
-        known, here = {part for part, _ in pairs}, _with_headings(rows)
-        kept: list[bytes] = []
-        moved: list[bytes] = []
-        below, moving = 0, False  # the level of a heading that is moved with all below it
-        for part in rows:
-            if not part.strip():
-                kept += [] if moving else [part]
-                continue
-            pair, level = next(here), _heading_level(part)
-            below = 0 if 0 < level <= below else below
-            moving = bool(below) or (pair not in right if part in known else moving)
-            below = below or (level if moving else 0)
-            (moved if moving else kept).append(part)
+        pairs = [*_with_headings(mine), *_with_headings(other)]
+        renamed = _renamed_headings(old, pairs)
+        new_names = ((part, renamed[up]) for part, up in pairs if up in renamed and up not in rows)
+        kept, moved = _split_misplaced(rows, {*pairs, *new_names})
         last = len(kept) - 1
         for part in moved:
             there = other if part in other else mine
