@@ -13,7 +13,7 @@ from banks import Bank, git, new_bank
 from daemons import Place, until
 from index_bank import Counting
 
-from ua_memory.daemon.worker import NEVER, REST, Upkeep, WarmBank
+from ua_memory.daemon.worker import NEVER, REST, WORK, Schedule, Upkeep, WarmBank
 from ua_memory.errors import Busy
 from ua_memory.index import sync as condition
 from ua_memory.store.scan import SnapshotCache
@@ -148,7 +148,8 @@ def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     nudged: list[str] = []
     warm = WarmBank(bank.root, bank.store.config, bank.store.bank.pending, {})
     warm.snapshots = SnapshotCache(lambda: None)
-    idle: Any = SimpleNamespace(next_check=NEVER, key="", watches=False)
+    idle: Any = SimpleNamespace(schedule=Schedule(WORK), key="", watches=False)
+    idle.schedule["queue"] = NEVER
     return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False, idle), said, nudged
 
 
@@ -236,7 +237,7 @@ def test_an_edit_is_not_committed_just_after_a_command(bank: Bank) -> None:
     found, _, _ = upkeep(bank)
     bank.write("- Otters hold hands\n", DAY)
     found.note_change()
-    until(lambda: found.run_due(0.1) or found._first_change == NEVER, 5)  # it is read at once
+    until(lambda: found.run_due(0.1) or found._schedule["read"] == NEVER, 5)  # it is read at once
     time.sleep(QUIET + 0.1)
     found.run_due(0.1)
     assert found.has_pending_work and not bank.clean()

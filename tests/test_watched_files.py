@@ -185,7 +185,7 @@ def test_the_daemon_takes_in_what_rests(
     flushing.check(memory, 5.0)
     assert begun == [WATCHED_KEY]
     assert main([str(memory.store.bank.root), WATCHED_KEY]) == 0
-    flushing._next_watched = 0.0
+    flushing.schedule["watched"] = 0.0
     flushing.check(memory, 5.0)
     assert begun == [WATCHED_KEY] and (memory.store.bank.root / "memory" / "documents").is_dir()
 

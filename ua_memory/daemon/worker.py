@@ -183,6 +183,33 @@ class Worker:
         return due
 
 
+# -- schedule ----------------------------------------------------------------------------------------------
+
+
+NEVER = float("inf")
+WORK = {
+    "queue": 0.0,  # look for a conversation or text to flush or retain, or whether the running job has ended
+    "watched": 0.0,  # look for changes at watched paths
+    "upkeep": 0.0,  # look for facts to consolidate and pages to refresh
+    "read": NEVER,  # read changed files into the index
+    "commit": NEVER,  # commit a person's edits
+    "pack": NEVER,  # pack the history
+    "retry": 0.0,  # none of the above is read or committed before, after an error
+}
+"""The daemon's own work, and when it is due at the start."""
+
+
+class Schedule(dict[str, float]):
+    """When each of the daemon's own pieces of work is due, in seconds of the monotonic clock."""
+
+    def set_in(self, work: str, seconds: float) -> None:
+        """Have a piece of work done so many seconds from now."""
+        self[work] = time.monotonic() + seconds
+
+    def is_due(self, work: str) -> bool:
+        return time.monotonic() >= self[work]
+
+
 # -- background jobs ---------------------------------------------------------------------------------------
 # While no commands come, the daemon flushes and retains what is queued and, after a longer rest, consolidates
 # new facts and refreshes stale pages: one job at a time in a child process, so that no command waits for a
@@ -232,11 +259,9 @@ class BackgroundJobs:
     def __init__(self, root: Path, env: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._root, self._env, self._say = root, dict(env), say
         self._process: subprocess.Popen[bytes] | None = None
-        self.next_check = 0.0
-        """When `check` is due, in seconds of the monotonic clock."""
+        self.schedule = Schedule(WORK)
         self._warned = False
         self._last: dict[str, JobRun | None] = {}
-        self._next_watched = self._next_upkeep = 0.0
         self.watches = False
         """Whether paths are watched: then the daemon does not exit when idle."""
         self.key, self._text = "", False
@@ -244,7 +269,7 @@ class BackgroundJobs:
 
     def check(self, memory: Memory, resting: float) -> None:
         """Check the running process, or start a job that is due."""
-        self.next_check = time.monotonic() + (1.0 if self.key else QUEUE_INTERVAL)
+        self.schedule.set_in("queue", 1.0 if self.key else QUEUE_INTERVAL)
         if self._process is not None:
             self._check_process(memory)
         elif memory.config.enabled and resting >= REST and (waiting := _waiting_entries(memory)):
@@ -256,7 +281,7 @@ class BackgroundJobs:
         if not self.key and memory.config.enabled and resting >= REST:
             self._check_watched(memory)
         if not self.key and memory.config.enabled and self.is_upkeep_due(memory.config, resting):
-            self._next_upkeep = time.monotonic() + UPKEEP_CHECK_INTERVAL
+            self.schedule.set_in("upkeep", UPKEEP_CHECK_INTERVAL)
             jobs = Jobs(memory.store)
             self._last = {job: jobs.last(job) for job in UPKEEP_STEPS}
             if jobs.upkeep_due() and self.can_consolidate():
@@ -265,11 +290,11 @@ class BackgroundJobs:
     def is_upkeep_due(self, config: Config, resting: float) -> bool:
         """Whether it is time to check for facts to consolidate."""
         after = config.daemon_upkeep_minutes * 60
-        return 0 < after <= resting and time.monotonic() >= self._next_upkeep
+        return 0 < after <= resting and self.schedule.is_due("upkeep")
 
     def has_nothing_due(self, pending: Path) -> bool:
         """Whether nothing is queued, running or watched, by the names in `pending/` alone."""
-        self.next_check = time.monotonic() + QUEUE_INTERVAL
+        self.schedule.set_in("queue", QUEUE_INTERVAL)
         try:
             names = os.listdir(pending)  # noqa: PTH208
             self.watches = (pending.parent / "local" / "watched.json").exists()
@@ -303,16 +328,17 @@ class BackgroundJobs:
 
     def _check_watched(self, memory: Memory) -> None:
         """Start a job for changes at watched paths. The check takes at most 0.2 % of a core."""
-        if time.monotonic() < self._next_watched:
+        if not self.schedule.is_due("watched"):
             return
         began = time.monotonic()
         if memory.watches.due(modelled=self.has_model()):
             self._start(WATCHED_KEY)
-        self._next_watched = time.monotonic() + 500 * (time.monotonic() - began)
+        self.schedule.set_in("watched", 500 * (time.monotonic() - began))
 
     def _start(self, key: str) -> None:
         self._process = start_process([str(self._root), key], self._env, module=__name__)
-        self.key, self.next_check = key, time.monotonic() + 1.0
+        self.key = key
+        self.schedule.set_in("queue", 1.0)
 
     def _check_process(self, memory: Memory) -> None:
         code = self._process.poll() if self._process else None
@@ -329,7 +355,7 @@ class BackgroundJobs:
             after = f", not before {left.attempts.retry_at:%H:%M:%S}" if left.attempts.retry_at else ""
             self._say(f"{self.key} {'is set aside' if left.set_aside else f'waits on{after}'}: {left.reason}")
         # A failure that left no trace in the entry's record must not be retried at once.
-        self.next_check = time.monotonic() + (GRACE_SECONDS if code else 0.0)
+        self.schedule.set_in("queue", GRACE_SECONDS if code else 0.0)
         self._process, self.key = None, ""
 
     def _log_upkeep(self, jobs: Jobs, code: int) -> None:
@@ -342,7 +368,7 @@ class BackgroundJobs:
                 self._say(f"{job}{after}: {last.result}")
         if code and self._last == before:
             self._say(f"upkeep ended with exit code {code}")
-            self._next_upkeep = time.monotonic() + UPKEEP_INTERVAL.total_seconds()
+            self.schedule.set_in("upkeep", UPKEEP_INTERVAL.total_seconds())
 
     def _warn_without_model(self, waiting: Sequence[QueueEntry]) -> None:
         number = sum(one.for_model is not False for one in waiting)
@@ -573,7 +599,6 @@ RETRY_SECONDS = 5.0
 """Seconds before a failed update is retried, doubled each time up to a minute."""
 CLOCK_SKEW = 60.0
 """Seconds by which the clock of a file system may be ahead of ours."""
-NEVER = float("inf")
 
 
 class Upkeep:
@@ -584,13 +609,13 @@ class Upkeep:
         self, warm: WarmBank, say: Callable[[str], None], wake_worker: Callable[[], None],
         has_command: Callable[[], bool], flushing: BackgroundJobs,
     ) -> None:  # fmt: skip
-        self._flushing = flushing
+        self._flushing, self._schedule = flushing, flushing.schedule
         self._warm, self._say, self._wake_worker, self._has_command = warm, say, wake_worker, has_command
         self.watch: Watch | None = None
         self._lock = threading.Lock()
-        self._first_change, self._last_change = NEVER, 0.0
-        self._pack_at = NEVER
-        self._commit_at, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
+        self._read_by = 0.0
+        """When changed files are read even while others change."""
+        self._behind, self._failures = False, 0
         self._queue_error = ""
         """The last error of reading the queue, so that it is logged only once."""
         self.index_updates = 0
@@ -600,8 +625,9 @@ class Upkeep:
         """Record that files may have changed. From any thread; returns at once."""
         now = time.monotonic()
         with self._lock:
-            first, self._last_change = self._first_change == NEVER, now
-            self._first_change = min(self._first_change, now)
+            first = self._schedule["read"] == NEVER
+            self._read_by = now + SETTLE_LIMIT if first else self._read_by
+            self._schedule["read"] = min(now + SETTLE_SECONDS, self._read_by)
         if first:
             self._wake_worker()
 
@@ -615,16 +641,16 @@ class Upkeep:
         """Whether the daemon must not exit: an edit is not committed, a file not indexed, a job is running,
         or paths are watched."""
         flushes = bool(self._flushing.key or self._flushing.watches)
-        return min(self._first_change, self._commit_at, self._pack_at) != NEVER or flushes
+        return min(self._schedule[work] for work in ("read", "commit", "pack")) != NEVER or flushes
 
     def next_due(self) -> float:
         """When `run_due` has something to do, in seconds of the monotonic clock."""
         watch = self.watch.next_due() if self.watch else NEVER
-        return min(self._due(), watch, self._flushing.next_check, self._pack_at)
+        return min(self._due(), watch, self._schedule["queue"], self._schedule["pack"])
 
     def run_due(self, resting: float = NEVER) -> None:
         """Do what is due. Failures are logged and retried. `resting`: seconds since the last command."""
-        if time.monotonic() >= self._flushing.next_check:
+        if self._schedule.is_due("queue"):
             self._flush(resting)
         self._pack(resting)
         whole = self.watch is not None and self.watch.check()
@@ -633,32 +659,37 @@ class Upkeep:
         if not whole and (time.monotonic() < self._due() or self._defer(resting)):
             return
         with self._lock:
-            first, self._first_change = self._first_change, NEVER
+            self._schedule["read"] = NEVER
         try:
             self._update_index(whole)
         except Exception as error:  # even after a bug the change is not forgotten
-            self._first_change = min(first, time.monotonic())
-            self._not_before = time.monotonic() + min(RETRY_SECONDS * 2**self._failures, 60.0)
+            with self._lock:
+                self._read_by = time.monotonic()
+                self._schedule["read"] = self._read_by
+            self._schedule.set_in("retry", min(RETRY_SECONDS * 2**self._failures, 60.0))
             self._failures += 1
             if self._failures == 1:
                 why = error if isinstance(error, UaMemoryError) else repr(error)
                 self._say(f"could not update the index, retrying: {why}")
         else:
-            self._failures, self._not_before = 0, 0.0
+            self._failures = 0
+            self._schedule["retry"] = 0.0
 
     def _defer(self, resting: float) -> bool:
         """Whether to commit an edit a little later. A script may be about to remove the bank after its last
         command, and files written meanwhile would be in its way."""
-        if resting >= REST or self._first_change != NEVER or self._behind or self._warm.is_behind:
+        if resting >= REST or self._schedule["read"] != NEVER or self._behind or self._warm.is_behind:
             return False
-        self._commit_at = time.monotonic() + REST - resting
+        self._schedule.set_in("commit", REST - resting)
         return True
 
     def _pack(self, resting: float) -> None:
         """Pack the history that commands deferred to pack, once no command comes for a while."""
-        self._pack_at = time.monotonic() + max(REST - resting, 0.0) if self._warm.deferred_packings else NEVER
-        if self._warm.deferred_packings and resting >= REST:
-            self._warm.deferred_packings, self._pack_at = 0, NEVER
+        self._schedule["pack"] = NEVER
+        if self._warm.deferred_packings and resting < REST:
+            self._schedule.set_in("pack", REST - resting)
+        elif self._warm.deferred_packings:
+            self._warm.deferred_packings = 0
             try:
                 with self._warm.open_own() as memory:
                     memory.store.pack()
@@ -683,12 +714,10 @@ class Upkeep:
         self._queue_error = unseen
 
     def _due(self) -> float:
-        with self._lock:
-            read = NEVER
-            if self._first_change != NEVER:
-                read = min(self._last_change + SETTLE_SECONDS, self._first_change + SETTLE_LIMIT)
-        due = min(read, self._commit_at, 0.0 if self._behind or self._warm.is_behind else NEVER)
-        return max(due, self._not_before)
+        """When the index is to be updated, or an edit committed."""
+        behind = self._behind or self._warm.is_behind
+        due = 0.0 if behind else min(self._schedule["read"], self._schedule["commit"])
+        return max(due, self._schedule["retry"])
 
     def _update_index(self, whole: bool) -> None:
         began, now = time.monotonic(), time.time()
@@ -709,7 +738,7 @@ class Upkeep:
         ages = [now - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
         # A modification time further in the future than a clock may differ, as `touch` can set, is ignored.
         waits = [quiet - age if age < quiet else RETRY_SECONDS for age in ages if age > -CLOCK_SKEW]
-        self._commit_at = began + min(waits) + 0.02 if waits else NEVER
+        self._schedule["commit"] = began + min(waits) + 0.02 if waits else NEVER
 
 
 if __name__ == "__main__":
