@@ -11,18 +11,18 @@ from ua_memory.errors import ModelMisbehaved
 from ua_memory.knowledge.pages import PageEditor
 from ua_memory.records import Fact, Place
 from ua_memory.reflect import refresh as briefing
-from ua_memory.reflect.refresh import Evidence, write_with_model
 from ua_memory.reflect.refresh import PageDraft as Written
+from ua_memory.reflect.refresh import PageSource, write_with_model
 
 PATH = "memory/pages/infra.md"
 BODY = "Old. [[2026-11-21#^aaaaaaaaaa]]\n\n## Hosts\n\nMine.\n"
 FACTS = ("Alice moved the API from Heroku to Fly.io.", "The database is at Hetzner.")
 
 
-def evidence() -> list[Evidence]:
+def evidence() -> list[PageSource]:
     place = Place("memory/2026-11-21.md", 3, 3)
     return [
-        Evidence(n, Fact(text, id=letter * 10, place=place), True, str)
+        PageSource(n, Fact(text, id=letter * 10, place=place), True, str)
         for n, (text, letter) in enumerate(zip(FACTS, "ab", strict=True), 1)
     ]
 
@@ -100,7 +100,7 @@ def test_each_day_of_the_evidence_may_be_the_one_that_yesterday_is_said_on() -> 
     fact = Fact("The API moved yesterday.", id="a" * 10, place=Place("memory/2026-11-21.md", 3, 3))
     sheet = PageEditor(b"", PATH, [], 500)
     model = Scripted([append("S0", ("The API moved on 2026-11-20.", [1]))], DONE)
-    assert write_with_model(model, sheet, "x", [Evidence(1, fact, True, str)], str).refused == []
+    assert write_with_model(model, sheet, "x", [PageSource(1, fact, True, str)], str).refused == []
     assert b"2026-11-20" in sheet.data({1: "[1]"})
 
 

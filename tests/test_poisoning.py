@@ -30,7 +30,7 @@ from ua_memory.records import Fact, Heading, Place
 from ua_memory.reflect import decide as stretches
 from ua_memory.reflect import reflection as stance
 from ua_memory.reflect import refresh as briefing
-from ua_memory.reflect.refresh import Evidence
+from ua_memory.reflect.refresh import PageSource
 from ua_memory.retain import extract_by_model as asking
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import run_subagent
@@ -77,7 +77,7 @@ def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
         ("transcript",): said(model.asked[0]),
         ("text",): asking.prompt_text(attack, brief),
         ("question", "page", "evidence"): briefing.opening_message(
-            sheet, attack, [Evidence(1, fact, True, str)], str
+            sheet, attack, [PageSource(1, fact, True, str)], str
         ),
         ("memory",): stance.user_message([attack], ["Answer."]),
         ("facts", "observations"): said(stretches.shared_messages(stretch)),

@@ -18,8 +18,7 @@ from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index, Refresh
 from ua_memory.index.vectors import VectorLock
 from ua_memory.recall import search as searching
-from ua_memory.recall.fusion import Signals as Evidence
-from ua_memory.recall.fusion import fuse
+from ua_memory.recall.fusion import Signals, fuse
 from ua_memory.recall.search import (
     SNIPPET_LENGTH,
     SearchResult,
@@ -303,24 +302,24 @@ def item(seq: int, text: str = "text", **more: Any) -> Item:
 
 
 def test_either_arm_alone_can_carry_a_hit() -> None:
-    (by_meaning,) = fuse([Evidence(item(0), 0.46, 0.0, 0.0)], 5.0)
-    (by_words,) = fuse([Evidence(item(0), None, 0.45, 2.0)], 5.0)
-    (junk,) = fuse([Evidence(item(0), 0.18, 0.1, 0.3)], 5.0)
-    (perfect,) = fuse([Evidence(item(0), 1.0, 1.0, 9.0)], 5.0)
+    (by_meaning,) = fuse([Signals(item(0), 0.46, 0.0, 0.0)], 5.0)
+    (by_words,) = fuse([Signals(item(0), None, 0.45, 2.0)], 5.0)
+    (junk,) = fuse([Signals(item(0), 0.18, 0.1, 0.3)], 5.0)
+    (perfect,) = fuse([Signals(item(0), 1.0, 1.0, 9.0)], 5.0)
     assert by_meaning.score >= 0.35 <= by_words.score and junk.score < 0.25 and perfect.score == 1
 
 
 def test_neighbours_help_only_under_one_heading() -> None:
-    strong, weak = Evidence(item(0), 0.9, 1.0, 5.0), Evidence(item(1), 0.2, 0.0, 0.0)
+    strong, weak = Signals(item(0), 0.9, 1.0, 5.0), Signals(item(1), 0.2, 0.0, 0.0)
     alone = fuse([weak], 5.0)[0].score
     beside = next(one.score for one in fuse([strong, weak], 5.0) if one.item.seq == 1)
-    apart = Evidence(dataclasses.replace(weak.item, heading="other"), 0.2, 0.0, 0.0)
+    apart = Signals(dataclasses.replace(weak.item, heading="other"), 0.2, 0.0, 0.0)
     elsewhere = next(one.score for one in fuse([strong, apart], 5.0) if one.item.seq == 1)
     assert beside > alone == elsewhere
 
 
 def test_equal_scores_come_by_place() -> None:
-    same = [Evidence(item(n), 0.5, 0.5, 1.0) for n in (7, 3, 5)]
+    same = [Signals(item(n), 0.5, 0.5, 1.0) for n in (7, 3, 5)]
     assert [one.item.seq for one in fuse(same, 3.0)] == [3, 5, 7]
 
 

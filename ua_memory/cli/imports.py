@@ -15,7 +15,13 @@ from ua_memory.bench import compare
 from ua_memory.caller import Call, given
 from ua_memory.cli import app
 from ua_memory.cli.history import backup_file
-from ua_memory.clients import transcripts as sessions
+from ua_memory.clients.transcripts import (
+    READABLE_CLIENTS,
+    all_transcripts,
+    folder_names,
+    require_readable,
+    transcripts_in,
+)
 from ua_memory.errors import NotFound, StillThere, Usage
 from ua_memory.hooks import context
 from ua_memory.hooks.capture import queue_ended_sessions
@@ -144,7 +150,7 @@ def _import_sessions(
 ) -> None:  # fmt: skip
     """Find sessions below `path`, by default on this machine, show them, and flush them unless it is a dry
     run. `since`, clients and project restrict them."""
-    sessions.require_readable(clients)
+    require_readable(clients)
     if not memory.config.enabled:
         off = memory.flush().notes  # that memory is switched off
         emit_json(call, views_retain.survey_json(dry_run, notes=off))
@@ -153,10 +159,10 @@ def _import_sessions(
     if not dry_run:  # turns that hooks captured go before those of the transcripts
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
     if path is None:
-        transcripts = sessions.all_transcripts(call, clients or sessions.READABLE_CLIENTS)
-        places = sessions.folder_names(call, clients)
+        transcripts = all_transcripts(call, clients or READABLE_CLIENTS)
+        places = folder_names(call, clients)
     else:
-        transcripts, places = sessions.transcripts_in(paths.absolute(call, path)), [path]
+        transcripts, places = transcripts_in(paths.absolute(call, path)), [path]
     there = list(transcripts)
     with progress(call, "Reading sessions") as tell:
         open_ones = context.open_sessions(memory.store.bank.pending)

@@ -87,9 +87,9 @@ Recalled = tuple[Sequence[Any], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A fact or observation, with its number for the model. `recalled`: recall found it for the
-    question; else only the page cites it. `clean` removes secrets from a person's lines."""
+class PageSource:
+    """A fact or observation that sentences of a page may cite, by its number. `recalled`: recall found it for
+    the question; else only the page cites it. `clean` removes secrets from a person's lines."""
 
     number: int
     record: Fact | Observation
@@ -191,7 +191,7 @@ def find_living(find: Callable[[str], Statement], block: str) -> Fact | Observat
     return found if isinstance(found, (Fact, Observation)) and not found.retired else None
 
 
-def unsupported_claims(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
+def unsupported_claims(text: str, cited: Sequence[PageSource]) -> tuple[str, ...]:
     """The names, numbers and dates of a sentence that none of the evidence has; relative dates are resolved
     from each piece's day."""
     pieces = [each.words for each in cited]
@@ -205,7 +205,7 @@ def unsupported_claims(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
     return missing
 
 
-def evidence_link(draft: Draft, one: Evidence) -> str:
+def evidence_link(draft: Draft, one: PageSource) -> str:
     """The link to a piece of evidence; an id is added to its line if it has none. Malformed if it has
     changed."""
     if isinstance(one.record, Fact):
@@ -222,7 +222,7 @@ _TOOL_TOKENS, _USUAL_REQUESTS, _ANSWER_TOKENS = 900, 3, 700
 
 
 def estimate(
-    model: Endpoint | Model, editor: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
+    model: Endpoint | Model, editor: PageEditor, question: str, evidence: Sequence[PageSource], clean: Clean
 ) -> Estimate:
     """The tokens of a request to this model, rounded up."""
     text = opening_message(editor, question, evidence, clean)
@@ -230,7 +230,7 @@ def estimate(
     return estimate_of(model, size, cached_requests(size, _USUAL_REQUESTS, _ANSWER_TOKENS))
 
 
-def opening_message(editor: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
+def opening_message(editor: PageEditor, question: str, evidence: Sequence[PageSource], clean: Clean) -> str:
     """The question, the page and the evidence, as the model reads them."""
     numbers = {each.record.ref or "": each.number for each in evidence}
     rows = []
@@ -352,13 +352,13 @@ def seen_lines(seen: Mapping[str, str]) -> list[str]:
 
 
 def staleness_of(
-    page: Page, last: LastRefresh | None, evidence: Sequence[Evidence], cited: Iterable[str],
+    page: Page, last: LastRefresh | None, evidence: Sequence[PageSource], cited: Iterable[str],
     alive: Callable[[str], bool], yours: int,
 ) -> StaleReasons:  # fmt: skip
     """Why a page is out of date. `cited` are the ids it cites; `alive` says whether a name still exists."""
     if last is None:
         return StaleReasons(never=True, yours=yours)
-    now: dict[str, Evidence] = {each.name: each for each in evidence}
+    now: dict[str, PageSource] = {each.name: each for each in evidence}
     new, edited, renamed = [], [], set()
     for name, each in now.items():
         nameless = f"{each.record.place.path}#{document.texthash(each.record.text)}"
@@ -498,7 +498,7 @@ class PageDraft:
 
 
 def write_with_model(
-    model: Model, editor: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
+    model: Model, editor: PageEditor, question: str, evidence: Sequence[PageSource], clean: Clean
 ) -> PageDraft:
     """Have a model edit the page. Raises what the model raises; the page editor must then be discarded."""
     edits = _EditTools(editor, evidence)
@@ -518,7 +518,7 @@ def write_with_model(
 class _EditTools:
     """The model's tools for one page."""
 
-    def __init__(self, editor: PageEditor, evidence: Sequence[Evidence]) -> None:
+    def __init__(self, editor: PageEditor, evidence: Sequence[PageSource]) -> None:
         self.editor, self.result = editor, PageDraft()
         self.evidence = {each.number: each for each in evidence}
         self._refused: dict[tuple[str, ...], list[str]] = {}
@@ -645,7 +645,7 @@ CLOSE_SCORE, REWORDED_SCORE = 0.85, 0.6
 where the answers are worded differently."""
 
 
-def list_evidence(editor: PageEditor, evidence: Sequence[Evidence], question: str, rebuild: bool) -> int:
+def list_evidence(editor: PageEditor, evidence: Sequence[PageSource], question: str, rebuild: bool) -> int:
     """Add evidence that answers the question and is not on the page yet; returns how many facts did not fit.
 
     On a page that is made from scratch facts are ordered by day. Later only new ones are added, at the end of
@@ -675,12 +675,12 @@ def list_evidence(editor: PageEditor, evidence: Sequence[Evidence], question: st
     return left
 
 
-def _by_day(each: Evidence) -> tuple[str, str, int]:
+def _by_day(each: PageSource) -> tuple[str, str, int]:
     """Sort key of facts: by day, those without one last, then by place."""
     return each.day or "undated", each.record.place.path, each.record.place.line
 
 
-def _answering(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
+def _answering(evidence: Sequence[PageSource], question: str) -> list[PageSource]:
     """The evidence that answers a question, best first: pieces with two words of it, else with a name in it,
     else with any word of it; and the pieces with the best scores."""
     asked, named = terms(question), terms(" ".join(entities(question)))
@@ -695,14 +695,14 @@ def _answering(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
     return [e for n, (e, tells) in enumerate(ranked) if tells or e.score >= floor or n < FEW_MATCHES]
 
 
-def _without_duplicates(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Evidence]:
+def _without_duplicates(wanted: Sequence[PageSource], listed: Sequence[PageSource]) -> list[PageSource]:
     """The newest of each group of near-duplicates, without facts that an observation on the page says or
     cites."""
     beliefs = [e.record for e in (*wanted, *listed) if isinstance(e.record, Observation)]
     proved = {proof.ref for belief in beliefs for proof in belief.proofs}
     listed_statements = [ComparedStatement(e.text, "") for e in listed]
     listed_statements += [ComparedStatement(e.text, "") for e in wanted if isinstance(e.record, Observation)]
-    chosen: list[Evidence] = []
+    chosen: list[PageSource] = []
     for each in wanted:
         if isinstance(each.record, Observation):
             chosen.append(each)
@@ -719,7 +719,7 @@ def _without_duplicates(wanted: Sequence[Evidence], listed: Sequence[Evidence]) 
     return chosen
 
 
-def _update_listed_facts(editor: PageEditor, evidence: Sequence[Evidence]) -> None:
+def _update_listed_facts(editor: PageEditor, evidence: Sequence[PageSource]) -> None:
     """Update items of ours that list one fact each. A model's sentence about an edited fact is removed:
     without a model it cannot be checked, and the fact itself is listed."""
     living = {each.record.ref or "": each for each in evidence}
@@ -738,7 +738,7 @@ def _update_listed_facts(editor: PageEditor, evidence: Sequence[Evidence]) -> No
             editor.replace(unit.ref, _unit_text(unit, kept))
 
 
-def _fitting(editor: PageEditor, wanted: Sequence[Evidence]) -> int:
+def _fitting(editor: PageEditor, wanted: Sequence[PageSource]) -> int:
     """How many pieces, best first, fit on the page."""
     room = editor.limit - editor.size - 30
     for number, each in enumerate(wanted):
@@ -759,7 +759,7 @@ def _last_item(editor: PageEditor, section: str) -> str:
     return next((u.ref for u in reversed(under) if u.owner == "ours" and u.shape is BlockShape.ITEM), "")
 
 
-def _sentence(each: Evidence) -> str:
+def _sentence(each: PageSource) -> str:
     """A fact as a sentence without list marks, with its day if that is not its log's."""
     day = getattr(each.record, "when", None)
     when = f"{day}: " if day and day != markdown_lines.day_of(each.record.place.path) else ""
@@ -767,7 +767,7 @@ def _sentence(each: Evidence) -> str:
     return f"{escape_line(when + todo + as_sentence(each.text))} "
 
 
-def remove_unsupported(editor: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
+def remove_unsupported(editor: PageEditor, evidence: Sequence[PageSource]) -> list[str]:
     """Remove sentences whose evidence is gone or no longer supports them, and empty paragraphs. Returns the
     removed sentences with reasons."""
     living = {each.record.ref or "": each for each in evidence}
@@ -785,7 +785,7 @@ def remove_unsupported(editor: PageEditor, evidence: Sequence[Evidence]) -> list
     return dropped
 
 
-def _supported_source(sentence: CitedSentence, living: Mapping[str, Evidence], dropped: list[str]) -> str:
+def _supported_source(sentence: CitedSentence, living: Mapping[str, PageSource], dropped: list[str]) -> str:
     """A sentence without links to missing evidence; '' if it has no support."""
     cited = [living[block] for block in sentence.ids if block in living]
     if not cited:
@@ -851,7 +851,7 @@ class PageState:
     data: bytes
     editor: PageEditor
     last: LastRefresh | None
-    evidence: list[Evidence]
+    evidence: list[PageSource]
     passed: Sequence[Fact | Observation]
     edits: PageEdits
     why_stale: StaleReasons
@@ -952,14 +952,14 @@ class Refresher:
 
     def _evidence(
         self, page: Page, hits: Sequence[Any], cited: Sequence[str]
-    ) -> tuple[list[Evidence], Records]:
+    ) -> tuple[list[PageSource], Records]:
         records, passed = statements_of_hits(self.store, hits, f"[[{pages.stem(page)}]]")
         known = {record.ref for record, _ in records}
         more = [find_living(self.facts.get, one) for one in dict.fromkeys(cited) if one not in known]
         whole = [(record, True, score) for record, score in records]
         whole += [(record, False, 0.0) for record in more if record]
         evidence = [
-            Evidence(number, record, is_recalled, self.store.redacted, score=score)
+            PageSource(number, record, is_recalled, self.store.redacted, score=score)
             for number, (record, is_recalled, score) in enumerate(whole, 1)
         ]
         return evidence, passed
@@ -1105,7 +1105,9 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     question = readable(f"{model.name}\n{model.body}")[:QUERY_LENGTH]
     hits, notes = refresher.recall(question)
     found, _ = statements_of_hits(refresher.store, hits, "")
-    evidence = [Evidence(n, record, True, refresher.store.redacted) for n, (record, _) in enumerate(found, 1)]
+    evidence = [
+        PageSource(n, record, True, refresher.store.redacted) for n, (record, _) in enumerate(found, 1)
+    ]
     written = PageDraft()
     if refresher.model is None:
         list_evidence(editor, evidence[:PROPOSED_FACTS], question, True)
