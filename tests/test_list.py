@@ -102,6 +102,7 @@ def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
         (("--tag", "garten", "--since", "May", "--until", "May"), ["paragraph", "Hecke"]),
         (("--since", "letzte Woche", "--until", "hier"), ["boat"]),
         (("--since", "tomorrow"), ["dentist"]),
+        (("--since", "2026-11-12", "--until", "2026-11-13"), ["boat"]),
         (("--kind", "preference"), ["tea"]),
         (("--person", "Marta"), ["tea", "signs off"]),
         (("--person", "marta kowalczyk"), ["signs off"]),

@@ -252,13 +252,15 @@ class Filters:
         parts: list[str] = []
         values: list[str] = []
         if self.since or self.until:
-            # A fact that names a day to come is found by that and by the day it was said.
+            # A fact that names a day to come is found by that, by each day up to the last that it names, and
+            # by the day it was said.
             since, until = (self.since or "")[:10], (self.until or "9999")[:10]
             within = "({0} >= substr(?, 1, length({0})) AND {0} <= ? AND {0} != '')"
             parts.append(
                 f"{within.format('items.date')} OR (items.named IS NOT NULL AND {within.format('items.day')})"
+                " OR (items.last >= ? AND items.date <= ?)"
             )
-            values += [since, until] * 2
+            values += [since, until] * 3
         tagged = (Tagged(self.tags, self.match),) if self.tags or self.match == "exact" else ()
         for group in (*tagged, *self.groups):
             condition, tags = group.sql()
@@ -287,8 +289,8 @@ class Filters:
             parts.append(" OR ".join([one] * len(self.sessions)))
             values += [each for each in self.sessions for _ in range(4)]
         if self.day:
-            parts.append("? IN (items.date, items.named, items.day)")
-            values.append(self.day)
+            parts.append("? IN (items.date, items.named, items.day) OR ? BETWEEN items.date AND items.last")
+            values += [self.day] * 2
         if self.retired is False:
             parts.append("items.retired = ''")
         return " AND ".join(f"({part})" for part in parts) or "1", values

@@ -128,7 +128,8 @@ class IndexItem:
     position in its file. `speaker` is set in conversations; `run` identifies the turns it is embedded with.
     `proofs` are the refs (`ref_of`) of the facts that an observation or opinion cites, without duplicates.
     `own` is true if only an agent said it. `named` is the first day, month or year that a fact without a
-    `when` names in its text, ISO: it says when an appointment is that was only written down.
+    `when` names in its text, ISO: it says when an appointment is that was only written down. `last` is the
+    last day of several that a `when` or a fact's text names: of a journey.
     """
 
     key: str
@@ -159,6 +160,7 @@ class IndexItem:
     own: bool = False
     flag: str | None = None
     named: str | None = None
+    last: str | None = None
 
     @property
     def ref(self) -> str | None:
@@ -463,6 +465,8 @@ def _item(
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     heading_text = clean(mask(" > ".join(found["headings"])))
     day = day_of(document.path) or day_of(f"{text.partition(' ')[0].rstrip(':')}.md")
+    when = found["when"] or (found["record"] == "fact" and _named_days(text, day)) or ""
+    first, _, last = when.partition("/")
     return IndexItem(
         **{name: found[name] for name in ("record", "kind", "id", "when", "retired", "proofs", "own")},
         key=key,
@@ -475,7 +479,8 @@ def _item(
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
         vhash=text_id(with_heading(heading_text, text)),
         day=day,
-        named=_named_day(text, day) if found["record"] == "fact" and not found["when"] else None,
+        named=None if found["when"] else first[:10] or None,
+        last=_last_day(first[:10], last[:10]),
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
@@ -488,12 +493,23 @@ def _item(
     )
 
 
-def _named_day(text: str, day: str | None) -> str | None:
+LONGEST_PERIOD = 62
+"""Days. What lasts longer, such as a contract, is found only by its first day: it is news on no other."""
+
+
+def _last_day(first: str, last: str) -> str | None:
+    """The last day of a period if both are days, ISO, and it is no longer than LONGEST_PERIOD."""
+    if len(first) < 10 or len(last) < 10:
+        return None
+    lasts = date.fromisoformat(last) - date.fromisoformat(first)
+    return last if 0 < lasts.days <= LONGEST_PERIOD else None
+
+
+def _named_days(text: str, day: str | None) -> str | None:
     # Loaded here: a command that indexes nothing has no use for it.
     from ua_memory.text.dates import when_in_text
 
-    when = when_in_text(text, date.fromisoformat(day) if day else None, several=True)
-    return when and when[:10].partition("/")[0]
+    return when_in_text(text, date.fromisoformat(day) if day else None, several=True)
 
 
 def _context(found: dict[str, Any], topics: Sequence[str] = ()) -> str:
@@ -526,12 +542,13 @@ SCHEMA = (
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
     " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
-    " proofs TEXT, own INTEGER, flag TEXT, named TEXT)",
+    " proofs TEXT, own INTEGER, flag TEXT, named TEXT, last TEXT)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
     "CREATE INDEX items_named ON items (named) WHERE named IS NOT NULL",
+    "CREATE INDEX items_last ON items (last) WHERE last IS NOT NULL",
     "CREATE INDEX items_run ON items (run) WHERE run != ''",
     "CREATE INDEX items_order ON items (date, day, path, line, key)",
     "CREATE INDEX items_day ON items (record, day, origin, session, kind, client)",

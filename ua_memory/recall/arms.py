@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ua_memory.index import items as index_items
@@ -27,7 +27,7 @@ from ua_memory.index.terms import (
 )
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import WordIndex
-from ua_memory.text import dates
+from ua_memory.text import calendar, dates
 from ua_memory.text.names import entities
 from ua_memory.text.noise import QueryText
 from ua_memory.text.questions import asks_for_tasks
@@ -181,18 +181,29 @@ DAYS_OF_ITEM = ("date", "named", "day")
 two have an index."""
 
 
+YEAR = timedelta(days=366)
+
+
 @dataclass(frozen=True, slots=True)
 class DateRange:
     """The days a query asks about, ISO; `end` is exclusive, an open side is ''. `only`: the query asks for
     nothing else ("what happened last week?"). `spans` are the places of the dates in the query.
     `approximate`: the range is only given by an event ("after the race"), which other days may be about,
-    too."""
+    too. `holiday`: its name, if the range is given by one, which texts of the year before may have, too."""
 
     start: str = ""
     end: str = ""
     only: bool = False
     spans: tuple[tuple[int, int], ...] = ()
     approximate: bool = False
+    holiday: str = ""
+
+    @property
+    def is_one_day(self) -> bool:
+        day = timedelta(days=1)
+        return bool(self.start and self.end) and date.fromisoformat(self.start) + day == date.fromisoformat(
+            self.end
+        )
 
     @property
     def bounds(self) -> tuple[str, str]:
@@ -204,10 +215,12 @@ class DateRange:
         )
 
     def sql(self, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """An SQL condition for rows with a date of the range in one of these columns, and its parameters."""
+        """An SQL condition for rows with a date of the range in one of these columns, or that name days
+        around it, and its parameters."""
         start, end = self.bounds
         within = " OR ".join(f"({day} >= ? AND {day} != '' AND (? = '' OR {day} < ?))" for day in columns)
-        return f"({within})", (start, end, end) * len(columns)
+        around = "(last >= ? AND (? = '' OR date < ?))"
+        return f"({within} OR {around})", (start, end, end) * (len(columns) + 1)
 
     def contains(self, day: str) -> bool:
         """Whether an ISO day, or the first of a month or year, is in the range."""
@@ -215,8 +228,15 @@ class DateRange:
         return bool(day) and start <= day and (not end or day < end)
 
     def covers(self, item: IndexItem) -> bool:
-        """Whether an item is about these days, names them, or was said in them."""
-        return any(self.contains(getattr(item, name) or "") for name in DAYS_OF_ITEM)
+        """Whether an item is about these days, names them or their holiday, or was said in them."""
+        if any(self.contains(getattr(item, name) or "") for name in DAYS_OF_ITEM):
+            return True
+        start, end = self.bounds
+        if item.last and item.last >= start and (not end or item.date < end):
+            return True
+        if not self.holiday or not item.day or self.holiday not in item.text.casefold():
+            return False
+        return timedelta() < date.fromisoformat(self.start) - date.fromisoformat(item.day) < YEAR
 
     def is_only_named(self, item: IndexItem) -> bool:
         """Whether an item was said on another day and has no `when` in the range: "exam on 3 December"."""
@@ -443,6 +463,10 @@ def query_dates(index: Index, text: str, where: Filters) -> tuple[DateRange | No
     time = read_dates(index.words, text, now, index.store.config.zone, where.kinds)
     only = is_generic(text, time.at, foreign=time.foreign)
     window = DateRange(time.start or "", time.end or "", only, time.at) if time else None
+    if window and window.is_one_day:
+        spoken = " ".join(text[start:end] for start, end in window.spans).casefold()
+        named = (name for name in calendar.HOLIDAYS if re.search(rf"\b{name}\b", spoken))
+        window = replace(window, holiday=max(named, key=len, default=""))
     today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
     return window, time.order, past
