@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path, PurePath
@@ -88,6 +88,13 @@ def test_settings_and_clock_can_be_handed_in(tmp_path: Path) -> None:
     assert opened.history.log(limit=1)[0].trailer("Door") == "x"
 
 
+@pytest.mark.parametrize("now", [NOON, NOON.replace(tzinfo=None)])
+def test_a_clock_in_another_timezone_or_none_is_read_in_the_banks(tmp_path: Path, now: datetime) -> None:
+    with Memory.init(tmp_path, now=lambda: now, timezone="Pacific/Kiritimati") as made:
+        assert made.insert("said").fact.place.path == "memory/2026-11-22.md"
+        assert made.history.log(limit=1)[0].when == NOON
+
+
 # -- remembering and finding -------------------------------------------------------------------------------
 
 
@@ -148,9 +155,7 @@ def test_limits_filters_and_many_queries(memory: Memory) -> None:
 
 def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
     one = fresh.insert("said", tags=["a"])
-    clock = fresh.store.now
-    assert isinstance(clock, Clock)
-    clock.later(days=3)
+    fresh.store.now = Clock(NOON + timedelta(days=3))
     two = fresh.insert("said", tags=["a"])
     assert two.sighting and two.fact.id == one.fact.id and two.fact.place.path == DAY
     assert not fresh.insert("said", tags=["b"]).sighting
@@ -173,9 +178,8 @@ def test_an_equal_text_is_known_though_the_index_cannot_read_its_file(
     """That the index knows of no equal fact does not mean that there is none where a read failed."""
     refused = OSError(code, os.strerror(code))
     one = fresh.insert("said")
-    clock, real = fresh.store.now, discovery.open_regular
-    assert isinstance(clock, Clock)
-    clock.later(days=3)
+    real = discovery.open_regular
+    fresh.store.now = Clock(NOON + timedelta(days=3))
 
     def by_the_index(self: OutsideFiles, path: str) -> bytes:
         raise CannotWrite("cannot be read", where=path) from refused

@@ -11,8 +11,8 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
-from datetime import datetime, tzinfo
-from functools import cache
+from datetime import UTC, datetime, tzinfo
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -329,10 +329,10 @@ class Config:
         """The bank's timezone; None for the system's."""
         return ZoneInfo(self.timezone) if self.timezone else None
 
-    def clock(self) -> Callable[[], datetime]:
-        """A clock in the bank's timezone: what `Memory.open` goes by when nobody sets the time."""
-        zone = self.zone
-        return lambda: datetime.now(zone).astimezone(zone)
+    def clock(self, now: Callable[[], datetime] | None = None) -> Callable[[], datetime]:
+        """A clock in the bank's timezone, by one in any; a time without a timezone is the machine's."""
+        told = now or partial(datetime.now, UTC)
+        return lambda: told().astimezone(self.zone)
 
 
 def settings() -> list[tuple[str, str, str, str, Any]]:

@@ -119,7 +119,7 @@ class Memory:
         if not (root := _folder(root)).is_dir() or not is_bank(root):
             raise NoBank("no memory bank here", where=str(root), hint=f"ua-memory init {root}")
         config = config or config_module.load(root, {})
-        return cls(init.open_store(root, config, now or config.clock()), door=door)
+        return cls(init.open_store(root, config, config.clock(now)), door=door)
 
     @classmethod
     def init(

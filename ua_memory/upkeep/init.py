@@ -59,13 +59,13 @@ def init(
         files.read(root / name)
     present = config_module.load(root, {})
     before = locate(root, own=present.own, bank_id=present.id)
-    restored = _restore_deleted(Store(before, present, now or present.clock()))
+    restored = _restore_deleted(Store(before, present, present.clock(now)))
     present = config_module.load(root, {}) if restored else present
     missing = _missing_settings(root, present, timezone)
     config = replace(present, **missing)
     notes = [*restored, *_make_repository(root, config, before)]
     bank = locate(root, own=config.own, bank_id=config.id)
-    clock = now or config.clock()
+    clock = config.clock(now)
     for earlier in (before, without_git(root)):
         notes += _move_state(earlier, bank, config, clock)
     store = Store(bank, config, clock)
