@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -393,6 +394,15 @@ def test_budgets_warn_before_they_bite(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="over its budget of 100"):
         replaced(there, "A", WORD * 120)
     assert there.bytes(CORE) == before
+
+
+def test_an_agents_block_is_counted_before_it_is_compared(tmp_path: Path) -> None:
+    """A megabyte without a blank held the daemon for hours."""
+    there, started = new_bank(tmp_path / "bank"), time.process_time()
+    for call in (replaced, lambda bank, name, value: core.check_values(bank.store, {name: value})):
+        with pytest.raises(TooLarge, match="over its budget"):
+            call(there, "A", "n-" * 500_000)
+    assert time.process_time() - started < 8
 
 
 def test_the_whole_has_a_budget(tmp_path: Path) -> None:

@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ua_memory.retain.extract_by_model import split_text
 from ua_memory.text.grounding import (
     claims,
     disagreement,
+    distinctive_tokens,
     is_grounded_name,
     is_supported,
     locate,
     nearby_turns,
     ungrounded_claims,
 )
+from ua_memory.text.wording import CODE
 
 SAID = date(2026, 11, 20)
 
@@ -291,6 +294,17 @@ def test_a_word_without_end_takes_no_time() -> None:
     started = time.process_time()
     disagreement(f"{long} is tea", [f"tea is {long}b"])
     assert time.process_time() - started < 8  # it was 23 seconds
+
+
+@pytest.mark.parametrize("word", ["n", "n-", ".", "-", "a@", "`", "\n"])
+def test_a_word_said_without_end_takes_no_time(word: str) -> None:
+    """Base64, a ruler and blank lines: each took minutes, since a search began anew at each character."""
+    long = f"So {word * (30_000 // len(word))}"
+    started = time.process_time()
+    assert distinctive_tokens(f"{long} see docs/a.md") >= {"docs/a.md"}
+    assert not CODE.search(long)
+    assert split_text(long)
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize("said_on", [date.min, date.max])

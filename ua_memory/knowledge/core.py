@@ -110,10 +110,10 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     now = before.value if before else ""
     if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
         raise ChangedOnDisk("the block has changed", where=path, hint="ua-memory core get")
-    if not draft.by_person and draft.op != "import":
-        trust.require_trusted(store, value, now)
     new = _replace_value(data, path, before, replace(new_block, value=value))
     warnings = _check_block_budget(store, path, data, new, before, new_block.name)
+    if not draft.by_person and draft.op != "import":
+        trust.require_trusted(store, value, now)
     draft.write(path, new, removes=[before] if before else [])
     draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
     after = find_block(_parse_blocks(draft.read(path), path), new_block.name) or new_block
@@ -128,9 +128,9 @@ def check_values(store: Store, values: Mapping[str, str]) -> None:
     for name, value in values.items():
         block = replace(_new_block(name), value=strip_blank(_check_value(value)))
         before = find_block(_parse_blocks(data, path), block.name)
-        trust.require_trusted(store, block.value, before.value if before else "")
         new = _replace_value(data, path, before, block)
         _check_block_budget(store, path, data, new, before, block.name)
+        trust.require_trusted(store, block.value, before.value if before else "")
         data = new
 
 

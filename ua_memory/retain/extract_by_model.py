@@ -159,7 +159,7 @@ LONGEST_CHUNK = 4_500
 
 _HEADING = late(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = late(r" {0,3}(`{3,}|~{3,})")
-_LINE, _BLANK = late(r"\n(?=[^\n])"), late(r"\s+(?=\S)")
+_LINE, _BLANK = late(r"\n(?=[^\n])"), late(r"\s(?=\S)")
 
 
 _Weight = tuple[int, bytes]

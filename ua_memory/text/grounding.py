@@ -1915,8 +1915,10 @@ _SCRIPT_RUN = late(rf"(?P<two>[{_BIGRAMS}]+)|(?P<three>[{_TRIGRAMS}]+)|[^\W{_BIG
 """Chinese and Korean are cut into bigrams, Thai, Lao, Burmese and Khmer into trigrams. Katakana are words;
 hiragana, which join them, are skipped."""
 _DISTINCTIVE = late(
-    r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w-])--?[a-z][\w-]*|"
-    r"(?<![\w/])[~.]{0,2}/?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.])\.?\w[\w-]*(?:\.[\w-]+)*\.[a-z]\w{1,13}\b",
+    # Bounded, since a search that fails is tried again from each character of a long word (base64, a ruler).
+    r"\b[a-z][a-z0-9+.-]{0,30}://[^\s<>\"'`)\]]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|(?<![\w-])--?[a-z][\w-]*|"
+    r"(?<![\w/])[~.]{0,2}/?(?:[\w.@+-]{1,255}/)+[\w.@+-]*|"
+    r"(?<![\w/.])\.?\w[\w-]{0,254}(?:\.[\w-]{1,255})*\.[a-z]\w{1,13}\b",
     re.IGNORECASE,
 )
 
