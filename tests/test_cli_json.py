@@ -19,7 +19,7 @@ EXAMPLES = {
     name: json.loads(body) for name, body in re.findall(r"^```json (.+?)\n(.+?)^```$", TEXT, re.M | re.S)
 }
 OPEN = {"trailers", "redacted", "arms", "parts", "index", "kinds", "origins", "clients", "months", "ops"}
-OPEN |= {"purposes", "days", "models", "leftAside", "searched"}
+OPEN |= {"sessions", "tags", "purposes", "days", "models", "leftAside", "searched"}
 """Objects whose keys are data; what they hold is checked where it matters."""
 OPTIONAL = {"untrusted", "warning", "accepted", "retired"}
 """Keys that an example need not show."""

@@ -221,6 +221,24 @@ def test_the_log_is_asked_for_by_the_same_words(shell: Shell) -> None:
     assert shell("log", "--since", "sometime").code == 2
 
 
+def test_items_are_counted_by_what_filters_compare(shell: Shell) -> None:
+    found = shell.ok("list", "--counts", "--json").json
+    agrees("list --counts", found)
+    assert found["total"] == shell.ok("list", "--json").json["total"] == sum(found["kinds"].values())
+    for option, name in (
+        ("--kind", "kinds"),
+        ("--source", "origins"),
+        ("--tag", "tags"),
+        ("--session", "sessions"),
+    ):
+        for value, number in found[name].items():
+            assert shell.ok("list", option, value, "--json").json["total"] == number, (option, value)
+    assert shell.ok("list", "--counts", "--tag", "boat", "--json").json["total"] == found["tags"]["boat"]
+    assert len(shell.ok("list", "--counts", "-n", "1", "--json").json["origins"]) == 1
+    assert "tags: " in shell.ok("list", "--counts").out
+    assert shell("list", "--counts", "--person", "Marta").code == 2
+
+
 # -- by day, counted -------------------------------------------------------------------------------------
 
 

@@ -656,6 +656,33 @@ def test_a_filtered_day_counts_what_the_filter_leaves(fresh: Browser) -> None:
     assert "all 1" not in fresh.page("/?source=person").text
 
 
+def test_days_are_filtered_by_menus_of_what_there_is(fresh: Browser) -> None:
+    """There were four links, to what people and agents said, to preferences and to notes."""
+    with Memory.open(fresh.root) as memory:
+        memory.insert("Tea is hot.", tags=["kitchen"])
+        memory.insert("The web said it.", origin="web", tags=["kitchen/tea"])
+    page = fresh.page("/?tag=kitchen")
+    chosen = [a["value"] for tag, a in page.tags if tag == "option" and "selected" in a]
+    assert chosen == ["kitchen"] and "kitchen/tea (1)" in page.text and "web (1)" in page.text
+    assert [a["name"] for tag, a in page.tags if tag == "select"] == ["kind", "source", "tag"]
+    assert "The web said it." not in fresh.page("/?kind=&source=agent&tag=kitchen&session=").text
+    (fresh.root / "memory/note.md").write_text("# Tea\n\nWords without a list.\n")
+    for url in ("/", "/core", "/search?q=tea", "/none"):
+        assert ("2 facts" in fresh.get(url).text) is (url != "/none"), "in the header of each page"
+
+
+def test_a_day_has_its_sessions_and_what_was_written_on_it(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        memory.flush(transcript(), force=True)
+        (session,) = memory.sessions.all()
+        today = f"{memory.store.now():%Y-%m-%d}"
+    page = fresh.page(f"/days/{session.name[:10]}")
+    assert render.session_url(session.name) in page.links() and "1 session" in page.text
+    assert "1 session" in fresh.page("/").text
+    page = fresh.page(f"/days/{today}")
+    assert "Saved" in page.text and f"/diary?since={today}&until={today}" in page.links()
+
+
 def test_days_before_crowded_ones_are_reached(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_LISTED", 10)
     for day in (18, 19, 20):

@@ -207,6 +207,9 @@ def list_(
     day: str | None = Option(None, metavar="DATE", help="From this day, or about it."),
     by_date: bool = Option(False, "--by-date", help="Begin with the latest day to come."),
     days: bool = Option(False, "--days", help="Count the facts of each day; --limit counts days."),
+    counts: bool = Option(
+        False, "--counts", help="Count the items by kind, origin, client, session and tag."
+    ),
 ) -> None:
     """List facts and notes by day, the latest first.
 
@@ -217,9 +220,14 @@ def list_(
     if query:
         raise Usage("list takes no query", hint=shlex.join(["ua-memory", "search", *query]))
     filters = where.filters(call, memory)
-    if days:
+    if days or counts:
         if person or session or day:
-            raise Usage("--days counts for no person, session or day", hint="--tag, --kind, --source")
+            what = "--days counts" if days else "--counts is"
+            raise Usage(f"{what} for no person, session or day", hint="--tag, --kind, --source")
+        if counts:
+            return show_result(
+                call, memory.facts.counts(filters), views.counts_json, views.show_counts, limit
+            )
         return show_result(call, memory.facts.days(filters=filters)[:limit], views.days_json, views.show_days)
     now = memory.store.now()
     on, last = (parse_day(day, "--day", now, end=end) for end in (False, True))

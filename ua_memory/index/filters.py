@@ -185,6 +185,8 @@ def _group_error(what: str, value: object) -> Usage:
 
 
 RECORDS = ("fact", "passage", "observation", "opinion", "page", "model", "core", "session")
+LISTED_KINDS = ("fact", "passage")
+"""The records listed by default: what was remembered and noted, without what is derived from it."""
 TASKS = {"todo": "[ ] ", "done": "[x] "}
 """How an open and a finished item of a task list begin, in an item of their own or below another."""
 KINDS = tuple(dict.fromkeys((*get_args(Kind), *RECORDS, *TASKS)))

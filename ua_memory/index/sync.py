@@ -26,7 +26,7 @@ from ua_memory.index.embedding import (
     embed_in_batches,
     embedder,
 )
-from ua_memory.index.filters import Filters
+from ua_memory.index.filters import LISTED_KINDS, Filters
 from ua_memory.index.generations import (
     Generations,
     IndexedFiles,
@@ -63,7 +63,16 @@ from ua_memory.index.vectors import (
     mark_matches,
     open_vectors,
 )
-from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, days, is_damaged, items_citing
+from ua_memory.index.words import (
+    CurrentIndex,
+    DayCount,
+    ItemCounts,
+    WordIndex,
+    days,
+    is_damaged,
+    items_citing,
+    value_counts,
+)
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, split_by_citations, strip_citations
@@ -891,6 +900,15 @@ class Facts:
         with index.lock:
             index.refresh(vectors=False)
             return days(index.words, replace(where, since=since or where.since, until=until or where.until))
+
+    def counts(self, filters: Filters | None = None) -> ItemCounts:
+        """How many items `list` has with these filters, and of each kind, origin …. The index is refreshed
+        first."""
+        where, index = filters or Filters(), self._index()
+        where = replace(where, kinds=where.kinds or LISTED_KINDS, retired=bool(where.retired))
+        with index.lock:
+            index.refresh(vectors=False)
+            return value_counts(index.words, where)
 
     def lookup(self) -> FindEqual:
         """A function from a text to the files that may have facts with this text (`spellings`), including

@@ -831,6 +831,35 @@ def days(words: WordIndex, where: Filters) -> list[DayCount]:
     return found[::-1]
 
 
+@dataclass(frozen=True, slots=True)
+class ItemCounts:
+    """How many items there are, and of each kind, origin, client, session and tag, but for tags of provenance
+    (`project:shop`)."""
+
+    total: int
+    each: Mapping[str, Counter[str]]
+
+
+def value_counts(words: WordIndex, where: Filters) -> ItemCounts:
+    """The counts of the items that pass the filters."""
+    condition, given = where.sql()
+    found = {name: Counter[str]() for name in ("kinds", "origins", "clients", "sessions", "tags")}
+
+    def groups(columns: str) -> sqlite3.Cursor:  # two queries take half as long as one
+        sql = f"SELECT count(*), {columns} FROM items WHERE {condition} GROUP BY {columns}"
+        return words.db.execute(sql, given)
+
+    for number, *values in groups("kind, origin, client, session"):
+        for counter, value in zip(found.values(), values, strict=False):
+            counter[value or ""] += number
+    for number, tags in groups("tags"):
+        found["tags"].update(dict.fromkeys((tag for tag in json.loads(tags) if ":" not in tag), number))
+    total = found["kinds"].total()
+    for counter in found.values():
+        del counter[""]
+    return ItemCounts(total, found)
+
+
 # -- citations ---------------------------------------------------------------------------------------------
 
 

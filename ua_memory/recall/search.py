@@ -15,7 +15,7 @@ from ua_memory.config import Config
 from ua_memory.errors import NotFound, Usage, checked
 from ua_memory.index import words as index_words
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, embed_queries
-from ua_memory.index.filters import Filters
+from ua_memory.index.filters import LISTED_KINDS, Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import NOT_REQUESTED, READY, CurrentFiles, Index, Refresh
 from ua_memory.index.terms import STOP_WORDS, Query, clean, is_english, is_unspaced, specific_words
@@ -951,8 +951,6 @@ def _rebuild_words(index: Index, why: str) -> Refresh:
 
 LAST_DAY = "9999-12-31"
 """No day is later: with a time in the filters each item is listed under the day that it is about."""
-LISTED_KINDS = ("fact", "passage")
-"""The records listed by default: what was remembered and noted, without what is derived from it."""
 
 
 @dataclass(frozen=True, slots=True)

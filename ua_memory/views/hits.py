@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ua_memory.index.items import IndexItem
-    from ua_memory.index.words import DayCount
+    from ua_memory.index.words import DayCount, ItemCounts
     from ua_memory.knowledge.sessions import SessionFile
     from ua_memory.recall.arms import DateRange, QueryExplanation
     from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult, SearchTrace
@@ -415,6 +415,23 @@ def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
     screen.rows(rows)
     if not rows:
         screen.line("No facts.")
+
+
+def show_counts(screen: Screen, found: ItemCounts, limit: int) -> None:
+    """Print how many items there are of each kind, origin, client, session and tag."""
+    screen.line(count(found.total, "item"))
+    for name, values in counts_json(found, limit).items():
+        if name != "total" and values:
+            each = ", ".join(f"{value} {number:,}" for value, number in values.items())
+            screen.item([(f"{name}: ", "faint")], each)
+
+
+def counts_json(found: ItemCounts, limit: int) -> dict[str, Any]:
+    """The counts as JSON, of each at most `limit` values, the most frequent first."""
+    return {
+        "total": found.total,
+        **{name: dict(each.most_common(limit)) for name, each in found.each.items()},
+    }
 
 
 def days_json(found: Sequence[DayCount]) -> dict[str, Any]:

@@ -109,6 +109,9 @@ class Web:
                     if await request.is_disconnected():  # another letter was typed meanwhile
                         return Response(status_code=499)
                     shown = await self._in(thread, view, query)
+                if view is not pages.search or FRAGMENT not in request.headers.get("accept", ""):
+                    count = await self._in("reads", pages.fact_count)
+                    shown = replace(shown, more={**shown.more, "fact_count": count})
             except UaMemoryError as error:
                 return self._error(request, error)
             return self._shown(request, shown)

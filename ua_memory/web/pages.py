@@ -39,6 +39,8 @@ MOST_CHANGES = 100
 REVISIONS = 60
 NEWEST = ("log", "-n", str(REVISIONS))
 """The command for one page of the history. Other pages use the same one, since its result is cached."""
+COUNTS = ("list", "--counts", "-n", "60")
+"""The command that counts what there is, for the menus of the days."""
 FILTERS = ("kind", "tag", "source", "session", "person")
 """Filters of a list: parameters of the address and options of `ua-memory list`."""
 
@@ -124,11 +126,11 @@ def days(bank: BankPages, query: Query) -> Shown:
     every = _counted(bank, map_start(today).isoformat(), today)
     given = options(query)
     counted = _counted(bank, dated[-1], dated[0], *given) if dated else []
-    full = {row["day"]: row["facts"] for row in counted}
+    full = {row["day"]: row for row in counted}
     last = about[len(rows) - 1] if found["total"] > len(rows) > 0 else ""
     more = {
-        "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in groups],
-        "days": every, "today": today, "filters": _plain(query),
+        "groups": [(day, rows[:PER_DAY], _at_least(full.get(day), len(rows))) for day, rows in groups],
+        "days": every, "today": today, "filters": _plain(query), "counts": bank.ask(*COUNTS, fails=False),
         "older": _before(last) if last else "", "held": bank.held(),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
@@ -147,6 +149,18 @@ def _counted(bank: BankPages, since: str, until: str, *given: str) -> list[dict[
     return found
 
 
+def _at_least(counted: dict[str, Any] | None, listed: int) -> dict[str, Any]:
+    """What was counted of a day, of which so many are listed: also notes, and what is about it."""
+    found = counted or {"facts": 0, "sessions": 0}
+    return {**found, "facts": max(found["facts"], listed)}
+
+
+def fact_count(bank: BankPages) -> str:
+    """How many facts there are, for the header."""
+    many = bank.ask("list", "--kind=fact", "-n", "1", fails=False).get("total")
+    return "" if many is None else f"{many:,} {'fact' if many == 1 else 'facts'}"
+
+
 def _plain(query: Query) -> dict[str, str]:
     return {name: value for name, value in query.items() if name in FILTERS and value}
 
@@ -161,10 +175,15 @@ def _before(day: str) -> str:
 
 
 def day(bank: BankPages, query: Query) -> Shown:
-    """All facts recorded on a day or about it."""
+    """All facts recorded on a day or about it, its sessions, and the revisions made on it."""
     day = query["day"]
     words = ("list", "--retired", "-n", str(MOST_LISTED), f"--day={day}")
-    return shown(bank, "day.html", *words, *options(query), day=day, filters=_plain(query))
+    begun = bank.ask("sessions", "list", f"--since={day}", fails=False).get("sessions", [])
+    written = bank.ask("log", "-n", str(PER_DAY), f"--since={day}", f"--until={day}", fails=False).get(
+        "revisions", []
+    )
+    more = {"sessions": [one for one in begun if one["name"].startswith(day)], "revisions": written}
+    return shown(bank, "day.html", *words, *options(query), day=day, filters=_plain(query), **more)
 
 
 def sessions(bank: BankPages, query: Query) -> Shown:

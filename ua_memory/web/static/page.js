@@ -126,6 +126,7 @@ async function refresh() {
   main.innerHTML = policy.createHTML(await fragment(location.pathname + location.search));
   fresh = 0;
   news.hidden = true;
+  document.querySelector("#facts").textContent = main.querySelector(".foot")?.dataset.facts ?? "";
   ready();
 }
 news.addEventListener("click", (event) => { event.preventDefault(); refresh(); });
