@@ -975,6 +975,17 @@ def test_names_are_drawn_with_those_they_appear_with(browser: Browser) -> None:
     assert browser.get("/graph.json").json()["together"][0] == {"one": "Alice", "other": "Bob", "count": 2}
 
 
+def test_a_run_of_inserts_is_one_line_of_the_history(fresh: Browser) -> None:
+    """A page of the history was sixty lines of one agent that inserted facts one by one."""
+    with Memory.open(fresh.root) as memory:
+        for n in range(5):
+            memory.insert(f"Fact {n} of the run.")
+        memory.core.replace("Who", "Noor.")
+    page = fresh.page("/diary")
+    assert "4 more" in page.text and "Fact 0 of the run" in page.text
+    assert [tag for tag, _ in page.tags].count("details") == 1
+
+
 def test_all_names_are_listed(fresh: Browser) -> None:
     with Memory.open(fresh.root) as memory:
         for number in range(40):

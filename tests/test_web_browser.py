@@ -310,6 +310,19 @@ def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:
     assert seen.said == []
 
 
+def test_keys_reach_what_is_folded_only_once_it_is_open(watch: Callable[..., Watched]) -> None:
+    page = watch().go("/diary?op=insert")
+    ready(page)
+    folded = page.locator("summary:focus")
+    for _ in range(20):
+        if not folded.count():
+            page.keyboard.press("j")
+    assert "more" in folded.inner_text() and not page.locator(".diary .diary li").first.is_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    assert page.locator(".diary .diary li").first.locator(":focus").count() == 1
+
+
 def test_a_search_by_meaning_is_tried_again_while_the_daemon_starts(watch: Callable[..., Watched]) -> None:
     seen = watch()
     page = seen.go("/")

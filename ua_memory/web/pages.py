@@ -371,12 +371,19 @@ def diary(bank: BankPages, query: Query) -> Shown:
     found = bank.ask(*words)
     rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
     given = {name: query[name] for name in names if query.get(name)}
-    listed = [(day, list(each)) for day, each in rows]
+    listed = [(day, [list(run) for _, run in groupby(each, key=_run_of)]) for day, each in rows]
     more = {"days": listed, "given": given, "page_size": REVISIONS, "redoable": _redoable(bank)}
     return Shown("diary.html", found, words, more)
 
 
 def _redoable(bank: BankPages) -> dict[str, Any]:
+def _run_of(row: Mapping[str, Any]) -> str:
+    """A key that is equal for revisions of one kind in a row: `Claude Code inserted:`; other rows have their
+    own."""
+    says = str(row["says"]).partition("“")[0]
+    return says if row["op"] == "insert" else str(row["revision"])
+
+
     """The undo that `redo` would revert, {} if there is none among the newest revisions."""
     rows: list[dict[str, Any]] = bank.ask(*NEWEST, fails=False).get("revisions", [])
     gone = {name for row in rows for name in row["trailers"].get("Undoes", ())}

@@ -62,7 +62,8 @@ const GO = { d: "/", s: "/sessions", n: "/names", p: "/pages", b: "/beliefs", c:
 const LINKS = { e: "a[href^='vscode:']", f: "a[href^='/forget']", u: "a[href$='?undo=1']" };
 let went = 0;
 
-const items = () => [...main.querySelectorAll(".fact > .text, .hit .text, .diary a, tbody a, .belief h2 a")];
+const ITEMS = ".fact > .text, .hit .text, .diary a, .diary summary, tbody a, .belief h2 a";
+const items = () => [...main.querySelectorAll(ITEMS)].filter((each) => each.checkVisibility());
 
 function move(by) {
   const all = items();
