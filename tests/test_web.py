@@ -975,6 +975,25 @@ def test_names_are_drawn_with_those_they_appear_with(browser: Browser) -> None:
     assert browser.get("/graph.json").json()["together"][0] == {"one": "Alice", "other": "Bob", "count": 2}
 
 
+def test_how_often_a_name_was_said_is_drawn_over_time(fresh: Browser) -> None:
+    for day in ("2026-03-04", "2026-05-06", "2026-05-07"):
+        (fresh.root / f"memory/{day}.md").write_text(f"- We met Zuzanna on the {day}.\n")
+    page = fresh.page("/names/Zuzanna")
+    bars = [a for tag, a in page.tags if tag == "rect" and a.get("class") == "bar"]
+    assert [(a["x"], a["height"]) for a in bars] == [("0", "20.0"), ("24", "40.0")], "none in April"
+    assert "2026-03 to 2026-05, at most 2" in page.text and "2026-05: 2" in page.text
+    days = render.bars([("2026-02-27", 0.5), ("2026-03-02", 0.25)])
+    assert [(one["x"], one["height"]) for one in days["bars"]] == [(0, 40), (36, 20)]
+    assert render.bars([])["bars"] == []
+
+
+def test_settings_are_shown_with_their_source(fresh: Browser) -> None:
+    toml = fresh.root / "ua-memory.toml"
+    toml.write_text(toml.read_text() + "\n[search]\nlimit = 7\n")
+    ours, _, default = fresh.page("/work").text.partition("by default")
+    assert "search.limit7ua-memory.toml" in ours and "search.min_score0.0default" in default
+
+
 def test_a_run_of_inserts_is_one_line_of_the_history(fresh: Browser) -> None:
     """A page of the history was sixty lines of one agent that inserted facts one by one."""
     with Memory.open(fresh.root) as memory:

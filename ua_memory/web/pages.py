@@ -311,7 +311,8 @@ def name(bank: BankPages, query: Query) -> Shown:
     found = bank.ask(*words)
     beside = [row["name"] for row in found.get("beside", ())]
     near = bank.ask("entities", "graph", "--", found["name"], *beside, fails=False) if beside else {}
-    return Shown("name.html", found, words, {"graph": near})
+    counts = [(row["when"], row["count"]) for row in found["timeline"]]
+    return Shown("name.html", found, words, {"graph": near, "counts": counts})
 
 
 def graph(bank: BankPages, _query: Query) -> Shown:
@@ -376,7 +377,6 @@ def diary(bank: BankPages, query: Query) -> Shown:
     return Shown("diary.html", found, words, more)
 
 
-def _redoable(bank: BankPages) -> dict[str, Any]:
 def _run_of(row: Mapping[str, Any]) -> str:
     """A key that is equal for revisions of one kind in a row: `Claude Code inserted:`; other rows have their
     own."""
@@ -384,6 +384,7 @@ def _run_of(row: Mapping[str, Any]) -> str:
     return says if row["op"] == "insert" else str(row["revision"])
 
 
+def _redoable(bank: BankPages) -> dict[str, Any]:
     """The undo that `redo` would revert, {} if there is none among the newest revisions."""
     rows: list[dict[str, Any]] = bank.ask(*NEWEST, fails=False).get("revisions", [])
     gone = {name for row in rows for name in row["trailers"].get("Undoes", ())}
@@ -406,14 +407,18 @@ def revision(bank: BankPages, query: Query) -> Shown:
 
 
 def work(bank: BankPages, _query: Query) -> Shown:
-    """The queue, the last runs and their cost. Checks whose time grows with the bank are in `health`."""
+    """The queue, the last runs, their cost, and the settings. Checks whose time grows with the bank are in
+    `health`."""
     found = shown(bank, "work.html", "status", "--quick")
     unknown = [op for op, job in found.data["jobs"].items() if "last" not in job]  # here; another machine's
     runs = ((op, bank.ask("log", "--op", op, "-n", "1", fails=False)) for op in unknown)
     last = {op: run.get("revisions", []) for op, run in runs}
     waiting = bank.ask("queue", "list", fails=False).get("waiting", [])
     cost = bank.ask("stats", "--cost", fails=False)
-    return replace(found, more={"waiting": waiting, "last": last, "cost": cost})
+    settings = bank.ask("config", "list", fails=False).get("settings", [])
+    spent = [(day, row["usd"]) for day, row in cost.get("days", {}).items() if row["usd"]][-30:]
+    more = {"waiting": waiting, "last": last, "cost": cost, "spent": spent, "settings": settings}
+    return replace(found, more=more)
 
 
 def health(bank: BankPages, query: Query) -> Shown:

@@ -67,7 +67,7 @@ def environment() -> Environment:
     }  # fmt: skip
     made.globals |= {
         "heat_map": heat_map, "wheel": wheel, "hunks": hunks, "plan_hash": plan_hash, "address": address,
-        "word_diff": word_diff,
+        "word_diff": word_diff, "bars": bars,
     }  # fmt: skip
     return made
 
@@ -316,6 +316,20 @@ def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -
         order.append(max(left, key=lambda name: near[name]))
         del left[order[-1]]
     return order
+
+
+def bars(counts: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    """Bars for counts of days, or of months, each at its place in time: {when, count, x, height}."""
+
+    def place(when: str) -> int:
+        return date.fromisoformat(when).toordinal() if len(when) > 7 else 12 * int(when[:4]) + int(when[5:7])
+
+    most = max((count for _, count in counts), default=0) or 1
+    rows: list[dict[str, Any]] = []
+    for when, count in counts:
+        x = 12 * (place(when) - place(counts[0][0]))
+        rows.append({"when": when, "count": count, "x": x, "height": round(40 * count / most, 1)})
+    return {"bars": rows, "most": most, "width": rows[-1]["x"] + 10 if rows else 0}
 
 
 MOST_COMPARED = 2000
