@@ -627,6 +627,10 @@ def test_what_commands_print_is_shown_as_people_read_it(
         "A conversation of 275 turns of claude-code, session 258c7280, waiting since 2026-11-21" in work.text
     )
     assert "at most $0.07 a day" in work.text and "+00:00" not in work.text and "documentId" not in work.text
+    planned = EXAMPLES["pages refresh"]["pages"][0] | {"estimate": EXAMPLES["flush dry-run"]["estimate"]}
+    monkeypatch.setattr(pages, "result_or_error", lambda *_: {"pages": [planned]})
+    fresh.post("page", id="infra", query="Where do our services run")
+    assert "by claude-sonnet-5-5: about 24,000 tokens, $0.11" in fresh.page("/pages/infra?plan=1").text
     proposed = EXAMPLES["core proposals"]["proposals"][0]
     assert f"/f/{proposed['id'][1:]}" in fresh.page("/core?proposals=1").links()
 
