@@ -34,7 +34,7 @@ from banks import new_bank
 from daemons import Place, forking, until
 from fork_server import Begun
 from starlette.requests import Request
-from test_cli_json import EXAMPLES
+from test_cli_json import EXAMPLES, SECRET
 from test_flush import transcript
 
 from ua_memory.caller import Call
@@ -736,7 +736,10 @@ def test_the_whole_bank_is_checked_only_where_asked(fresh: Browser, monkeypatch:
     monkeypatch.setattr(
         doctor, "check_integrity", lambda *_: doctor.IntegrityReport([], [Problem("x", 1, "Open")])
     )
+    (fresh.root / "memory/keys.md").write_text(f"- The token is {SECRET}.\n")
     whole = fresh.page("/health?all=1")
+    assert "Secrets in the files: 1." in whole.text and SECRET not in whole.text
+    assert "/files/memory/keys.md?view=source#L1" in whole.links()
     assert "Checked: the files, the whole history and the index" in whole.text and "x: Open" in whole.text
     assert fresh.web._thread(pages.health, {"all": "1"}) != fresh.web._thread(pages.health, {}) == "reads"
 

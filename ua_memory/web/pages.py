@@ -422,10 +422,12 @@ def work(bank: BankPages, _query: Query) -> Shown:
 
 
 def health(bank: BankPages, query: Query) -> Shown:
-    """The quick checks of `doctor` and `verify`, and `stats`. With `all`, what grows with the bank, too."""
-    found = result_or_error(bank, "verify", *(() if query.get("all") else ("--quick",)))
-    words = ("doctor", "--quick")
-    more = {"stats": bank.ask("stats", fails=False), "found": found, "all": bool(query.get("all"))}
+    """The quick checks of `doctor` and `verify`, and `stats`. With `all`, those that grow with the bank, and
+    secrets in the files."""
+    whole, words = bool(query.get("all")), ("doctor", "--quick")
+    found = result_or_error(bank, "verify", *(() if whole else ("--quick",)))
+    secrets = bank.ask("scan", fails=False).get("secrets", []) if whole else []
+    more = {"stats": bank.ask("stats", fails=False), "found": found, "all": whole, "secrets": secrets}
     return Shown("health.html", bank.ask(*words, fails=False), words, more)
 
 
