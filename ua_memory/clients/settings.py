@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -13,7 +14,6 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.sax.saxutils import escape
 
 from ua_memory import config, paths
 from ua_memory.clients import edit
@@ -474,7 +474,7 @@ def schedule_target(
         key = MODEL_KEY_NOTE.format(where)
         return ClientTarget("cron", pieces, (key,))
     file = f"{home}/Library/LaunchAgents/{name}.plist"
-    strings = "".join(f"    <string>{escape(word)}</string>\n" for word in words)
+    strings = "".join(f"    <string>{html.escape(word, quote=False)}</string>\n" for word in words)
     plist = data_text("schedule/agent.plist").format(name=name, words=strings, hour=at[0], minute=at[1])
     key = MODEL_KEY_NOTE.format("its EnvironmentVariables")
     return ClientTarget("cron", (own_file(file, "agent", plist, SERVER_NAME),), (key,))
