@@ -357,6 +357,10 @@ def test_an_argument_of_another_type_is_refused_in_words(fresh: Memory) -> None:
     fresh.insert("We moved.")
     with pytest.raises(Usage, match="not a model: 'gpt-4'"):
         fresh.reflect("Who moved?", model="gpt-4")  # type: ignore[arg-type]
+    with pytest.raises(Usage, match="not a model: 'gpt-4'"):  # not only when the context is full
+        AutoFlush(fresh, "gpt-4")  # type: ignore[arg-type]
+    with pytest.raises(Usage, match="keep must be at least 0"):
+        AutoFlush(fresh, keep=-1)
     with pytest.raises(Usage, match="threshold must be at least 1"):
         AutoFlush(fresh, threshold=-1)
     with pytest.raises(Usage, match="a tool_use block has"):

@@ -12,6 +12,7 @@ from operator import add
 from typing import Any, Literal, Protocol, cast
 from urllib.parse import urlsplit
 
+from ua_memory.errors import Usage
 from ua_memory.text.patterns import data_text
 
 # -- models ------------------------------------------------------------------------------------------------
@@ -219,6 +220,12 @@ class Model(Protocol):
 
 ModelOrEndpoint = Endpoint | Model | None
 """A model or its endpoint; None for no model, so that nothing leaves the machine."""
+
+
+def check_model(model: ModelOrEndpoint) -> None:
+    """Usage for a model that is none, such as a name."""
+    if model is not None and not isinstance(model, Endpoint) and not hasattr(model, "ask"):
+        raise Usage(f"not a model: {model!r:.80}", hint="Memory.endpoint(api_key=…, model=…)")
 
 
 # -- prices ------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import config
-from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError, Usage, checked
+from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError, checked
 from ua_memory.llm.client import (
     Claude,
     MeteredModel,
@@ -30,7 +30,7 @@ from ua_memory.llm.client import (
     clean_message,
 )
 from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, estimate_of
-from ua_memory.llm.model import PROGRAMS, Endpoint, Model, ModelOrEndpoint, Reply, prompt, user
+from ua_memory.llm.model import PROGRAMS, Endpoint, Model, ModelOrEndpoint, Reply, check_model, prompt, user
 from ua_memory.store.store import Store
 from ua_memory.text.noise import escape_tags
 
@@ -56,9 +56,8 @@ class ModelAccess:
     def open(self, model: ModelOrEndpoint, usd: float | None = None) -> Iterator[Model | None]:
         """Open an endpoint for one run, metered by the bank's limits and ledger, and by `usd` if that is
         less. Models are passed through."""
+        check_model(model)
         if not isinstance(model, Endpoint):
-            if model is not None and not hasattr(model, "ask"):
-                raise Usage(f"not a model: {model!r:.80}", hint="Memory.endpoint(api_key=…, model=…)")
             yield model
             return
         own = self._store.config

@@ -16,7 +16,7 @@ from ua_memory.clients.turns import Session, Turn
 from ua_memory.errors import UaMemoryError, at_least, checked
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.facts import unique_tags
-from ua_memory.llm.model import Message, blocks
+from ua_memory.llm.model import Message, blocks, check_model
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
 from ua_memory.retain.flush import FlushedSession, flush_due
@@ -194,6 +194,8 @@ class AutoFlush:
         tags: Sequence[str] = (), enabled: bool = True,
     ) -> None:  # fmt: skip
         at_least(1, threshold=threshold, window=window)
+        at_least(0, keep=keep)
+        check_model(model)
         config = memory.store.config
         self.memory, self.model = memory, model
         self.threshold = min(threshold or config.truncation_threshold, window or config.context_window)
