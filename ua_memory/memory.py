@@ -201,7 +201,8 @@ class Memory:
     ) -> InsertResult:  # fmt: skip
         """Add one fact, verbatim, to today's log. It is durable and committed on return. `said_in` are
         tags of the conversation, such as `project:shop`; they are written once, below its heading. `when` is
-        a date, ISO or in words ("tomorrow"), as docs/time.md has them."""
+        a date, ISO or in words ("tomorrow"), as docs/time.md has them. With a `request`, an id of this call,
+        a second one changes nothing (`.repeated`): so an import is resumed."""
         fact = Fact(
             text,
             kind=kind,
