@@ -295,6 +295,8 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
         ("à qui demander à la voilerie", ("demander", "voilerie")),
         ("prix du gasoil", ("prix", "gasoil")),
         ("mail de Priya", ("mail", "priya")),
+        ("IBAN di Audiolab", ("iban", "audiolab")),
+        ("Nummer von Anna", ("nummer", "anna")),
         ("le café ferme tard", ("café", "ferme", "tard")),
         ("le ponton est-il fermé", ("ponton", "fermé")),
         ("a-t-on payé Loïc ?", ("payé", "loïc")),

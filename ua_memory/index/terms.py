@@ -78,8 +78,9 @@ IDLE = late(
 )
 """Phrases of questions that say nothing of what it is about: `a lieu` is in a text by chance."""
 
-_LINKS = frozenset({"de", "du", "des", "del", "della"})
-"""What joins two nouns in Romance languages, and says nothing between them in a query of any other."""
+_LINKS = frozenset("da das de degli dei del della delle dello des di dos du van vom von".split())  # noqa: SIM905
+"""What joins two nouns in Romance languages, German and Dutch, and says nothing between them in a query of
+any other: `IBAN di Audiolab`."""
 
 _ENGLISH = """
 a about am an and any are as at be been but by can could did do does for from had has have he her
