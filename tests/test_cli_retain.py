@@ -170,6 +170,18 @@ def test_html_is_read_by_the_converter(shell: Shell) -> None:
     )
 
 
+def test_a_mail_is_read_as_it_was_written(shell: Shell) -> None:
+    mail = (
+        "Received: from x by y\nFrom: =?utf-8?q?Zo=C3=A9_Lima?= <zoe@example.org>\nTo: noor@example.org\n"
+        "Subject: proofs\nDate: Mon, 16 Nov 2026 11:42:07 +0100\nMIME-Version: 1.0\n"
+        'Content-Type: multipart/alternative; boundary="b"\n\n--b\nContent-Type: text/html\n\n<p>no</p>\n'
+        "--b\nContent-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\n"
+        "Le contrat co=FBte 900 euros jusqu=\n'en mai.\n--b--\n"
+    )
+    done = shell.ok("ingest", str(written(shell, mail, "proofs.eml"))).out
+    assert "Zoé Lima: Le contrat coûte 900 euros jusqu'en mai.  (2026-11-16)" in done
+
+
 def test_a_note_has_the_day_of_its_front_matter_and_a_diary_those_of_its_headings(shell: Shell) -> None:
     note = "---\ntitle: Board\ndate: 2026-10-14\n---\n\n- Tomorrow Alice signs the lease in Porto\n"
     shell.ok("ingest", str(written(shell, note, "board.md")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 import hashlib
 import os
 import re
@@ -87,7 +89,7 @@ def find(store: Store, document_id: str) -> KnownDocument:
 
 def path_of(document_id: str, taken: Sequence[str]) -> str:
     """The path for a new document: the last part of its id, with a hash unless that alone is the id."""
-    stem = re.sub(r"\.(?:md|markdown|txt|html?|pdf|docx)$", "", document_id, flags=re.IGNORECASE)
+    stem = re.sub(r"\.(?:md|markdown|txt|html?|pdf|docx|eml)$", "", document_id, flags=re.IGNORECASE)
     words = re.sub(r"[^\w]+", "-", stem.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip("-").lower()
     words = words.encode("utf-8", "replace")[:60].decode("utf-8", "ignore").strip("-_") or "document"
     if words == document_id and f"{FOLDER}/{words}.md" not in taken:
@@ -315,13 +317,14 @@ def _plain_heading(text: str) -> str:
 
 TEXT_SUFFIXES = (".md", ".markdown", ".mdown", ".txt", ".text", ".rst", ".org", ".log", "")
 CONVERTED_SUFFIXES = (".html", ".htm", ".pdf", ".docx")
+MAIL = ".eml"
 MOST_BYTES = 50 << 20
 INSTALL = "pip install 'ua-memory[ingest]'"
 
 
 def is_read(name: str) -> bool:
     """Whether files of this name can be read."""
-    return PurePath(name).suffix.lower() in (*TEXT_SUFFIXES, *CONVERTED_SUFFIXES)
+    return PurePath(name).suffix.lower() in (*TEXT_SUFFIXES, MAIL, *CONVERTED_SUFFIXES)
 
 
 def to_markdown(data: bytes, name: str) -> str:
@@ -332,8 +335,10 @@ def to_markdown(data: bytes, name: str) -> str:
         raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, hint="split it")
     if suffix in TEXT_SUFFIXES:
         return _decode(data, name)
+    if suffix == MAIL:
+        return _mail_text(data, name)
     if suffix not in CONVERTED_SUFFIXES:
-        known = " ".join(each for each in (*TEXT_SUFFIXES, *CONVERTED_SUFFIXES) if each)
+        known = " ".join(each for each in (*TEXT_SUFFIXES, MAIL, *CONVERTED_SUFFIXES) if each)
         raise Usage(f"{suffix} files are not read", where=name, hint=f"convert it to one of: {known}")
     return _convert(data, name, suffix)
 
@@ -348,6 +353,20 @@ def _decode(data: bytes, name: str) -> str:
         hint = "if it is an old Windows text: iconv -f windows-1252 -t utf-8 FILE > NEW"
         what = f"not UTF-{16 if wide else 8} at byte {error.start}"
         raise Malformed(what, where=name, hint=hint) from error
+
+
+def _mail_text(data: bytes, name: str) -> str:
+    """A saved mail as text: who wrote it to whom, when, about what, and its text without attachments."""
+    mail = email.message_from_bytes(data, policy=email.policy.default)
+    heads = [f"{key}: {mail[key]}" for key in ("From", "To", "Date", "Subject") if mail[key]]
+    body = mail.get_body(("plain", "html"))
+    try:
+        said = str(body.get_content()) if body else ""
+    except (LookupError, UnicodeError) as error:
+        raise Malformed(f"the text of this mail cannot be read: {error}", where=name) from error
+    if body and body.get_content_subtype() == "html":
+        said = _convert(said.encode(), name, ".html")
+    return "\n".join((*heads, "", said))
 
 
 def _convert(data: bytes, name: str, suffix: str) -> str:
