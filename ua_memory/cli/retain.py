@@ -173,7 +173,9 @@ def ingest(
     call: Call,
     memory: Memory,
     *,
-    file: list[str] = Argument(..., metavar="FILE...", help="Markdown, text, mail (.eml), HTML, PDF or DOCX."),
+    file: list[str] = Argument(
+        ..., metavar="FILE...", help="Markdown, text, mail (.eml), HTML, PDF or DOCX."
+    ),
     document_id: str | None = Option(None, metavar="ID", help="Id of the document (default: its path)."),
     how: ReadingOptions,
     redo: bool = Redo,

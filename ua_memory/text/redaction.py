@@ -595,7 +595,8 @@ _DIGIT_GAP = "[ .\u00a0\u2007\u2009\u202f\u2010\u2011\u2012\u2013-]"
 # print it, or in one piece. Not inside a word, a path, a decimal or an account's number in fours (IBAN).
 _CARD_NUMBER = (
     r"(?:(?<![A-Za-z0-9_/#+-])(?<!\d\.)|(?<=\\[nrt])|(?<=%20))"
-    rf"(?:(?<!\d{{4}}{_DIGIT_GAP})(?<![A-Z]{{2}}\d{{2}}{_DIGIT_GAP})\d{{4}}(?P<four>{_DIGIT_GAP})\d{{4}}(?P=four)\d{{4}}(?P=four)\d{{4}}"
+    rf"(?:(?<!\d{{4}}{_DIGIT_GAP})(?<![A-Z]{{2}}\d{{2}}{_DIGIT_GAP})"
+    rf"(?<![A-Z]{{2}}\d{{2}}{_DIGIT_GAP}[A-Z]\d{{3}}{_DIGIT_GAP})\d{{4}}(?P<four>{_DIGIT_GAP})\d{{4}}(?P=four)\d{{4}}(?P=four)\d{{4}}"
     rf"(?P<rest>(?P=four)\d{{3}}(?!\d))?(?!{_DIGIT_GAP}(?!20\d\d|0[1-9]\d\d|1[0-2]\d\d)\d{{4}}(?!\d))"
     rf"|\d{{4}}(?P<six>{_DIGIT_GAP})\d{{6}}(?P=six)\d{{4,5}}|\d{{12,19}})(?![A-Za-z0-9_]|\.\w|-\d)"
 )
