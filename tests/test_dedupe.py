@@ -681,6 +681,15 @@ def test_a_value_of_another_subject_is_no_newer_one(tmp_path: Path, old: str, ne
     assert hits[0].item.text == old.split("\n")[0] or query in ("postgres", "cache TTL")
 
 
+def test_a_number_that_both_count_by_is_no_value(tmp_path: Path) -> None:
+    old = "The job starts the backup on all six servers at the same time."
+    new = "All six servers were updated to Debian 13 on 5 June."
+    hits = asked(
+        tmp_path, said_on({"2026-04-01": [old], "2026-06-05": [new]}), "which debian do our servers run"
+    ).hits
+    assert len(hits) == 2 and not any(hit.replaces for hit in hits)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "query"),
     [

@@ -463,6 +463,9 @@ class _Comparison:
                 _contradicts(new, old) or _renames(new, old, self.asked) or _passes_on(new, old, self.asked)
             )
             return "" if other else _NO_OTHER_VALUE
+        same = bool(old.counted) and old.counted <= new.counted and old.stated <= new.stated
+        if same and not new.leaves_value_of(old):
+            return "it counts the same"  # "all 6 projectors run 4.3" replaces nothing of 6 projectors
         wanted, both = self.asked & old.words, new.words & old.words
         if _is_of_another(new, old, self.asked, changed, only_day=kinds == {"day"}):
             return "its value is of something else"
