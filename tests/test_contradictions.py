@@ -141,6 +141,11 @@ def test_what_is_said_in_the_quotes_own_words_is_never_refused() -> None:
         ("Uma: She claims the seal holds.", "The seal holds.", "The seal holds, she says."),
         ("Uma: Red is for gas, blue is for steam.", "Red is for steam.", "Blue is for steam."),
         ("Uma: We painted the blue door.", "Uma plans to paint the blue door.", "Uma painted the door blue."),
+        (
+            "assistant: The table lacks an index, so the page is slow.",
+            "The user found that the table lacks an index.",
+            "The table lacks an index.",
+        ),
         ("Uma: dont paint this door", "Uma wants this door painted.", "This door should not be painted."),
     ],
 )

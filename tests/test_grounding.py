@@ -97,6 +97,7 @@ SAID = date(2026, 11, 20)
         ("Petra said “never on a Friday,” and 'why'.", 'Petra: "Never on a Friday!"'),
         ("It says «we left … because the price doubled».", "We left Heroku, because the price doubled"),
         ('A 19" screen and a 24" one.', '19" and 24" screens'),
+        ("Visitors came. Among them, one left. They'll pay.", "a visitor came, another one left"),
         ("", "anything"),
     ],
 )

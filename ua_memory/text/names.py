@@ -400,7 +400,7 @@ def opens_sentence(word: str, after: str) -> bool:
         return True
     if plain not in _tokenizer_words():
         return False
-    if plain in _lexicon() and _COMPLEMENT.match(after):
+    if (plain in _lexicon() and _COMPLEMENT.match(after)) or (plain[-1] == "s" and plain[:-1] in _lexicon()):
         return True
     stems = [stem for stem in _strip_endings(plain, ("ing",)) if re.search("[aeiou]", stem)]
     if plain.endswith("ly"):
