@@ -363,6 +363,9 @@ def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     assert recent_first(undated, query)[0].item.record == "fact"
     worse = [found[1], undated[0]._replace(score=0.65), earlier]
     assert recent_first(worse, query)[0].item.record == "session"
+    # Nor is what was ingested later newer than a fact that matches better.
+    better = Ranked(replace(fact, key="better", day="2026-01-13"), 0.9, {})
+    assert recent_first([better, *found], query)[0] is better
 
 
 def test_a_much_better_match_stands_before_a_later_one(memory: Memory) -> None:

@@ -371,7 +371,8 @@ SAME_QUESTION = 0.8
 def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     """The candidates, with passages of later sessions before others that match about as well.
 
-    Other items newer than all these passages gain as much as the last. Turns of a conversation gain nothing,
+    Other items newer than all these passages gain as much as the last, but not so that one ranks before an
+    older one that matches better: a text ingested today is no news. Turns of a conversation gain nothing,
     since they seldom correct each other. A passage that only asks the same question ranks behind a good fact,
     and none gains so much that it ranks before a certain one, or before an undated note that matches better.
     """
@@ -383,11 +384,13 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     notes = [one for one in near if one.item.record != SESSION]
     best_fact = max((one.score for one in notes), default=0.0)
     undated = max((one.score for one in notes if not one.item.day), default=0.0)
+    older = max((one.score for one in notes if (one.item.day or "") <= days[-1]), default=0.0)
 
     def sort_key(one: Ranked) -> float:
         day = one.item.day or ""
         if one.item.record != SESSION or one.item.speaker:
-            return -one.score - (RECENCY_GAIN if day > days[-1] else 0)
+            gained = one.score + (RECENCY_GAIN if day > days[-1] else 0)
+            return -capped(gained, one.score, older, caps=one.score < older)
         score = capped(one.score + gains.get(day, 0), one.score, best_fact)
         score = capped(score, one.score, undated, caps=True) if one.score < undated else score
         question = score >= best_fact >= GOOD_MATCH and _asks_the_same(asked, one.item.text)
