@@ -448,6 +448,14 @@ def test_the_newer_count_stands_first_in_a_bank_full_of_its_words(
     assert texts.index(new) < texts.index(old)
 
 
+def test_a_correction_stands_first_though_many_texts_have_its_words(tmp_path: Path) -> None:
+    old, new = "sì, Wilk legge sabato alle 18", "correggo: Wilk legge domenica alle 11, non sabato"
+    others = [f"Wilk legge da casa, le poesie {word}" for word in ("brevi", "lunghe", "nuove", "serie")]
+    said = said_on({"2026-09-01": others, "2026-10-01": [old], "2026-11-02": [new]})
+    hits = asked(tmp_path, said, "quando legge Wilk?").hits
+    assert [hit.replaces.text for hit in hits if hit.item.text == new and hit.replaces] == [old]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "query", "newer"),
     [

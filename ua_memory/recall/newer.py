@@ -81,9 +81,9 @@ _ROMANCE_DAY = (
     "(?:(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)"
 )
 _A_DAY = (
-    r"\b(?=[dfjlmstvwz])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    r"\b(?=[dfgjlmqstvwz])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
     rf"|{_ROMANCE_DAY}"
-    r"|(?:lune|marte|mercole|giove|vener)dì|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b|[月火水木金土日]曜"
+    r"|(?:lune|marte|mercole|giove|vener)d[iì]|sabato|domenica|(?:segunda|terça|quarta|quinta|sexta)-feira|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b|[月火水木金土日]曜"
 )
 """A day of the week, which is a value of a sentence that states a change."""
 _VALUES = {
@@ -429,12 +429,15 @@ class _Comparison:
 
     def _corrects(self, new: _ValueSentence, old: _ValueSentence) -> bool:
         """Whether a sentence gives another value, names that of an older one as wrong, and shares a word, or
-        two if it is a small number: "the hall opens at 9, not 12" says nothing of 12 chairs in the hall."""
+        two if it is a small number: "the hall opens at 9, not 12" says nothing of 12 chairs in the hall; or
+        all that is asked for, which many texts may have."""
         if not new.values or not old.values:  # most pairs
             return False
         other = any(new.values[kind] - old.values[kind] for kind in new.values.keys() & old.values.keys())
         denied = new.denied_value_of(old) if other else ""
-        return bool(denied) and self._count_distinctive(new, old) >= (1 if len(denied) > 2 else 2)
+        all_asked = len(self.asked) > 1 and self.asked <= new.words & old.words
+        least = 1 if len(denied) > 2 else 2
+        return bool(denied) and (all_asked or self._count_distinctive(new, old) >= least)
 
     def are_related(self, rank: int, n: int) -> bool:
         """Whether two hits share a word, or the one states a move."""
