@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -542,6 +542,13 @@ def test_a_long_text_costs_little(letters: str) -> None:
     calibration._NUMBERED.findall(text)
     list(wording.moves(text[: newer.READ_CHARACTERS], "english", "new"))
     assert perf_counter() - begun < 2
+
+
+def test_a_text_of_numbers_costs_little() -> None:
+    (one,) = newer._value_sentences("Measured " + "1 " * 15_000)
+    begun = process_time()
+    assert not one.leaves_value_of(one) and not one.denied_value_of(one)
+    assert process_time() - begun < 8  # it was a minute
 
 
 def test_at_a_start_the_last_said_comes_first_whatever_day_it_is_about(
