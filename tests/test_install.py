@@ -299,14 +299,28 @@ def test_opencodes_settings_may_be_in_jsonc_and_elsewhere(shell: Shell) -> None:
     assert tree(shell.cwd / "oc") == {"opencode.jsonc": theirs.encode()}
 
 
+BELONGS_IN = {
+    "": ("mcpServers", "mcp.json, or whatever"),
+    "claude-desktop": ("mcpServers", "claude_desktop_config.json"),
+    "cline": ("mcpServers", "cline_mcp_settings.json"),
+    "codex": ("mcp_servers", "~/.codex/config.toml"),
+    "cursor": ("mcpServers", "~/.cursor/mcp.json"),
+    "gemini": ("mcpServers", "~/.gemini/settings.json"),
+    "opencode": ("mcp", "~/.config/opencode/opencode.json"),
+    "vscode": ("servers", ".vscode/mcp.json"),
+    "windsurf": ("mcpServers", "~/.codeium/windsurf/mcp_config.json"),
+    "zed": ("context_servers", "~/.config/zed/settings.json"),
+}
+
+
 @pytest.mark.parametrize("client", SERVERS)
 def test_the_entry_for_any_client(shell: Shell, client: str) -> None:
     before = tree(shell.home)
     shown = shell.ok("install", "mcp", "--print", *(["--client", client] if client else []))
     parsed = tomllib.loads(shown.out) if client == "codex" else json.loads(shown.out)
-    ((_, holder),) = parsed.items()
-    entry = holder["ua-memory"]
-    assert schedule.our_arguments(entry)[1:] == ["mcp"] and "it belongs in " in shown.err
+    holder, where = BELONGS_IN[client]
+    entry = parsed[holder]["ua-memory"]
+    assert schedule.our_arguments(entry)[1:] == ["mcp"] and f"it belongs in {where}" in shown.err
     assert Path(schedule.our_arguments(entry)[0]).is_absolute() and tree(shell.home) == before
     assert shell("install", "mcp", "--client", "nobody").code == 2
 
