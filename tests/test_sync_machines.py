@@ -37,6 +37,7 @@ from ua_memory.upkeep import archive, audit
 from ua_memory.upkeep import merge as joining
 from ua_memory.upkeep import sync as syncing
 from ua_memory.upkeep.sync import SyncResult
+from ua_memory.upkeep.undo import BankHistory
 
 
 def sync(bank: Bank, address: str | None = None, **more: bool) -> SyncResult:
@@ -202,6 +203,28 @@ def test_both_readings_stand_and_are_told(pair: tuple[Bank, Bank]) -> None:
     sync(one)
     assert [t.why for t in told] == ["both"] and facts(one) == {"Alice drinks coffee", "Alice drinks water"}
     assert tree(one) == tree(two)
+
+
+def test_undo_takes_back_this_machines_own_and_names_a_newer_one_of_the_other(
+    pair: tuple[Bank, Bank],
+) -> None:
+    one, two = pair
+    one.insert("Bob drinks mate")
+    for each in (one, two):
+        sync(each)
+    theirs = two.insert("Carol drinks rum").result.revision or ""
+    for each in (two, one):
+        sync(each)
+    undo, name = BankHistory(one.store, "test").undo, theirs[:7]
+    told = (
+        f"{name} (insert: 1 fact into {DAY}) is from another machine; `ua-memory undo {name}` takes it back",
+    )
+    done = undo()
+    assert facts(one) == {"Alice drinks tea", "Carol drinks rum"} and done.result.notes == told
+    undo()
+    with pytest.raises(NotFound, match=f"nothing of this machine to undo; {name}"):
+        undo()
+    assert undo(name).result.notes == () and facts(one) == set()
 
 
 def test_a_trial_changes_nothing(pair: tuple[Bank, Bank]) -> None:

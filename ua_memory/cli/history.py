@@ -178,7 +178,7 @@ def undo(
     call: Call,
     memory: Memory,
     revision: str | None = Argument(
-        None, metavar="[REVISION]", help="A revision from the log (default: the newest)."
+        None, metavar="[REVISION]", help="A revision from the log (default: this machine's newest)."
     ),
     dry_run: bool = DryRun,
 ) -> None:

@@ -73,7 +73,9 @@ def commit_trailers(commit: Commit) -> Mapping[str, tuple[str, ...]]:
     return parse_trailers(commit.message.rstrip("\n").rpartition("\n\n")[2])
 
 
-def compose_commits(draft: Draft, when: datetime, request: str, person: AskPerson) -> list[Commit]:
+def compose_commits(
+    draft: Draft, when: datetime, request: str, machine: str, person: AskPerson
+) -> list[Commit]:
     """The commits of a draft: the person's edits, lines put back after stale saves, then our own."""
     made = []
     by_hand = [file for file in draft.touched.values() if file.saved != file.in_head and not file.held]
@@ -92,9 +94,10 @@ def compose_commits(draft: Draft, when: datetime, request: str, person: AskPerso
         files |= draft.foreign_files
         author = person() if draft.by_person else MACHINE
         made.append(Commit(author, when, text, files, joins=draft.joins))
+    made = [replace(one, message=f"{one.message}Machine: {machine}\n") for one in made]
     if made:
         # The last one has the request id, by which a retry and a recovery see that it was made.
-        made[-1] = replace(made[-1], message=made[-1].message.rstrip("\n") + f"\nRequest: {request}\n")
+        made[-1] = replace(made[-1], message=f"{made[-1].message}Request: {request}\n")
     return made
 
 

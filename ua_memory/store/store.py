@@ -244,6 +244,16 @@ class Store:
                 hint=(self._failed and self._failed.hint) or "ua-memory doctor --mend",
             )
 
+    def machine(self) -> str:
+        """The random id of this state folder, which commits name: `undo` takes back only its own."""
+        file = self.bank.local / "machine"
+        with contextlib.suppress(OSError):
+            return file.read_text("ascii", "replace").strip()
+        with writing(file):
+            make_private(file.parent)
+            file.write_text(secrets.token_hex(4), "ascii")
+        return self.machine()
+
     def redacted(self, text: str, counts: Counter[str] | None = None) -> str:
         """The text with secrets masked; they are counted by kind in `counts`."""
         found = redaction.redact(text, self.config.redact)
@@ -349,7 +359,9 @@ class Store:
         if draft.already_done:
             return Result(draft.already_done.id or None, draft.already_done.paths, tuple(notes), redacted)
         key = pending.next_key(self.bank.pending, secrets.token_hex(4))
-        commits = store_commit.compose_commits(draft, self.now(), request or key, self.history.person)
+        commits = store_commit.compose_commits(
+            draft, self.now(), request or key, self.machine(), self.history.person
+        )
         changes = []
         for path, t in draft.touched.items():
             aim = draft.files.get(path, t.start)

@@ -65,14 +65,15 @@ class UndoPlan:
     notes: tuple[str, ...] = ()
 
 
-def _find_revision(store: Store, op: str, revision: str | None = None) -> Revision | None:
-    """The revision to undo; None if undo restores held files instead. NotFound."""
+def _find_revision(store: Store, op: str, revision: str | None = None) -> tuple[Revision | None, list[str]]:
+    """The revision to undo, None if undo restores held files instead; and a note if another machine's newer
+    one stays. NotFound."""
     store.require_settled()
     if revision is not None:
-        return store.history.show(statements.strip_target(revision))
+        return store.history.show(statements.strip_target(revision)), []
     if op == "undo" and store.survey().held:
-        return None
-    settled = store.history.undone_revisions()
+        return None, []
+    settled, machine, theirs = store.history.undone_revisions(), store.machine(), list[str]()
     for done in store.history.revisions():
         did = done.trailer("Memory-Op")
         if op == "undo" and did == "init":  # an older revision is undone only if it is named
@@ -80,8 +81,12 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
         fits = did == "undo" if op == "redo" else did not in ("undo", "redo", "sync")
         # A person's own commits, such as a vault's hourly backup, may be of other files alone.
         if fits and done.id not in settled and (op == "redo" or any(map(is_memory_file, done.paths))):
-            return done
-    raise NotFound(f"nothing to {op}", hint="ua-memory log")
+            if done.trailer("Machine") in ("", machine) or op == "redo":
+                return done, theirs[:1]
+            id, what = done.id[:7], f"({done.subject}) is from another machine"
+            theirs.append(f"{id} {what}; `ua-memory undo {id}` takes it back")
+    what = f"nothing of this machine to {op}; {theirs[0]}" if theirs else f"nothing to {op}"
+    raise NotFound(what, hint="ua-memory log")
 
 
 def _finished_edits(store: Store) -> list[str]:
@@ -401,9 +406,10 @@ class BankHistory:
             both = [(p, bytes_on_disk(store.bank.root / p), store.history.read("HEAD", p)) for p in edits]
             taken = [one for sides in both for one in audit.file_changes(*sides, store.redacted)]
             return UndoPlan("edit", store.history.show("HEAD"), tuple(taken))
-        done = _find_revision(store, op, revision)
+        done, notes = _find_revision(store, op, revision)
         with store.revision(op if done else "restore", door=self._door) as draft:
             draft.trial = True
+            draft.notes += notes
             clashes = _draft_undo(store, draft, done)
         found: list[StatementChange] = []
         for path, data in sorted(draft.changed().items()) if not clashes else ():
@@ -418,8 +424,8 @@ class BankHistory:
     def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
         """Undo a revision, also an old one, and keep what came later. On a Conflict nothing is written.
 
-        Without a revision: restore held files, else undo the newest finished hand edit or revision not undone
-        yet. With `by_person` the person is the commit's author.
+        Without a revision: restore held files, else undo the newest finished hand edit or revision of this
+        machine not undone yet. With `by_person` the person is the commit's author.
         """
         return self._undo("undo", revision, by_person=by_person)
 
@@ -430,10 +436,11 @@ class BankHistory:
     def _undo(self, op: str, revision: str | None = None, *, by_person: bool) -> UndoResult:
         if op == "undo" and revision is None:
             self._store.adopt(_finished_edits(self._store))
-        done = _find_revision(self._store, op, revision)
+        done, notes = _find_revision(self._store, op, revision)
         newest = done or self._store.history.show("HEAD")
         op = op if done else "restore"
         with self._store.revision(op, door=self._door, by_person=by_person) as draft:
+            draft.notes += notes
             if clashes := _draft_undo(self._store, draft, done):
                 hint = "change the file by hand, or undo the later revision first"
                 touched = [draft.touched[path] for path, _ in clashes]
