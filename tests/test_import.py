@@ -179,19 +179,24 @@ def test_notes_are_found_under_their_day_and_their_title(shell: Shell, tmp_path:
         },
     )
     (Path(vault) / "windows.md").write_bytes("- wide\n".encode("utf-16"))
+    (Path(vault) / "latin.md").write_bytes("- città\n".encode("latin-1"))
     (tmp_path / "private.md").write_text("not to be imported")
     (Path(vault) / "linked.md").symlink_to(tmp_path / "private.md")
     (Path(vault) / "daily/inside.md").symlink_to(Path(vault) / "daily/20260305.md")
     dry = shell("import", "markdown", vault, "--dry-run")
     told = dry.out + dry.err
     assert "linked.md: a link that leads out of the folder" in told and "program.md: binary" in told
-    assert "windows.md: this is UTF-16; convert it: iconv -f UTF-16 -t UTF-8" in told
     done = shell.ok("import", "markdown", vault, "--json").json
     assert [(each["path"], each.get("day")) for each in done["taken"]] == [
         ("memory/imported/My-vault/2026-03-04-Coffee Brewing.md", "2026-03-04"),
         ("memory/imported/My-vault/broken.md", None),
         ("memory/imported/My-vault/daily/2026-03-05-20260305.md", "2026-03-05"),
+        ("memory/imported/My-vault/latin.md", None),
+        ("memory/imported/My-vault/windows.md", None),
     ]
+    imported = shell.cwd / "memory/imported/My-vault"
+    assert (imported / "latin.md").read_text("utf-8").endswith("---\n- città\n")
+    assert (imported / "windows.md").read_text("utf-8").endswith("---\n- wide\n")
     coffee = (shell.cwd / done["taken"][0]["path"]).read_text()
     assert "origin: Ethiopia\n" in coffee and coffee.endswith("---\n- finer\n")
     hit = shell.ok("search", "coffee brewing", "--json").json["results"][0]

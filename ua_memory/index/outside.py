@@ -254,17 +254,7 @@ class OutsideFiles:
         data = read(Path(path))
         if data is None:
             raise NotFound("no such file", where=path, hint="ua-memory search")
-        return _in_utf8(data)
-
-
-def _in_utf8(data: bytes) -> bytes:
-    """A note's bytes in UTF-8. One that is not in it was saved by an old program of Windows: its accents are
-    read as these, since nobody is told of a file that is not the bank's."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace").encode()
-    return data
+        return files.in_utf8(data)
 
 
 def _filesystem_now(scratch: Path) -> int:

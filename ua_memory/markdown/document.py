@@ -210,12 +210,9 @@ _cache = ParseCache()
 parse = _cache.parse
 
 
-UTF16 = "this is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"
-
-
 def _encoding_problems(path: str, lines: Sequence[str]) -> list[Problem]:
     if lines and lines[0].startswith(("\udcff\udcfe", "\udcfe\udcff")):  # its byte order mark
-        return [Problem(path, 1, UTF16)]
+        return [Problem(path, 1, "this is UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW")]
     found = []
     for number, line in enumerate(lines, 1):
         if not line.isascii() and (cleaned := readable(line)) != line:

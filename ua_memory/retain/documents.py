@@ -7,7 +7,6 @@ import email.policy
 import hashlib
 import os
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from ua_memory.records import Fact, SourceDocument
 from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk
 from ua_memory.retain.queue import TextItem
 from ua_memory.store.draft import Draft
+from ua_memory.store.files import in_utf8
 from ua_memory.store.store import Store
 from ua_memory.text.dates import day_of_note
 from ua_memory.text.wording import OF_ONE_SESSION
@@ -334,25 +334,16 @@ def to_markdown(data: bytes, name: str) -> str:
     if len(data) > MOST_BYTES:
         raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, hint="split it")
     if suffix in TEXT_SUFFIXES:
-        return _decode(data, name)
+        text = in_utf8(data).decode("utf-8-sig").replace("\r\n", "\n")
+        if "\0" in text[:8_192]:
+            raise Malformed("this is not text", where=name)
+        return text
     if suffix == MAIL:
         return _mail_text(data, name)
     if suffix not in CONVERTED_SUFFIXES:
         known = " ".join(each for each in (*TEXT_SUFFIXES, MAIL, *CONVERTED_SUFFIXES) if each)
         raise Usage(f"{suffix} files are not read", where=name, hint=f"convert it to one of: {known}")
     return _convert(data, name, suffix)
-
-
-def _decode(data: bytes, name: str) -> str:
-    wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    if not wide and b"\0" in data[:8_192]:
-        raise Malformed("this is not text", where=name)
-    try:
-        return data.decode("utf-16" if wide else "utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        hint = "if it is an old Windows text: iconv -f windows-1252 -t utf-8 FILE > NEW"
-        what = f"not UTF-{16 if wide else 8} at byte {error.start}"
-        raise Malformed(what, where=name, hint=hint) from error
 
 
 def _mail_text(data: bytes, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import fcntl
@@ -17,6 +18,7 @@ from typing import BinaryIO
 from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import CannotWrite, Malformed, TooLarge
+from ua_memory.text.patterns import late
 
 # -- reading -----------------------------------------------------------------------------------------------
 # On Linux a lease shows whether a process has a file open for writing. Elsewhere (macOS, network file
@@ -31,6 +33,7 @@ QUIET_NS = 2_000_000_000
 """Without leases, a file counts as unused if nobody has written to it for so long."""
 UNSEARCHED_MESSAGE = f"the file is larger than {MAX_INDEXED >> 20} MB: the rest is not searched; split it"
 
+_NOT_UTF8 = late(r"[\udc80-\udcff]+")
 _F_SETSIG = 10
 _WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 0.5)
 _READ_OPEN_AFTER = 9
@@ -75,6 +78,15 @@ def _read_all(handle: BinaryIO) -> bytes:
     data = handle.read(min(size, MAX_FILE) + 1)
     # It may have grown since `fstat`.
     return data + handle.read(MAX_FILE + 1 - len(data)) if size < len(data) <= MAX_FILE else data
+
+
+def in_utf8(data: bytes) -> bytes:
+    """The bytes of a text that others wrote, in UTF-8: UTF-16 is known by its mark, and what is neither was
+    saved by an old program of Windows."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace").encode()
+    text = data.decode("utf-8", "surrogateescape")
+    return _NOT_UTF8.sub(lambda m: os.fsencode(m[0]).decode("cp1252", "replace"), text).encode()
 
 
 def searchable_part(data: bytes) -> tuple[bytes, int]:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from base64 import b32encode
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -21,6 +20,7 @@ from ua_memory.markdown import fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
+from ua_memory.store.files import in_utf8
 from ua_memory.text import dates
 from ua_memory.text.wording import counted, shorten
 
@@ -701,15 +701,15 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
             if name.lower().endswith(named):
                 files[name] = b""
             else:
-                files[name] = discovery.read(file, LARGEST)
+                files[name] = in_utf8(discovery.read(file, LARGEST))
         except OSError as error:
             if file == root:  # it was named, not found
                 why = f"cannot be read: {error.strerror or error}"
                 raise Malformed(why, where=str(root), hint="give a folder or a file") from error
             unread.append(f"{name}: {error.strerror or error}")
         if b"\0" in files.get(name, b""):
-            wide = files.pop(name).startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-            unread.append(f"{name}: {markdown_document.UTF16 if wide else 'binary'}")
+            del files[name]
+            unread.append(f"{name}: binary")
     return files, unread
 
 
