@@ -874,6 +874,26 @@ def test_a_query_about_the_past_changes_no_order(tmp_path: Path, query: str) -> 
     assert [hit.item.date for hit in hits] == ["2026-10-01", "2026-11-02"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what was the rent before", "what was the old rent", "what did we pay for rent before the increase",
+        "previous rent", "wie hoch war die rent vorher", "quanto pagavamo di rent prima?",
+        "quanto si pagava di rent prima del trasloco",
+    ],
+)  # fmt: skip
+def test_what_was_before_stands_first_and_the_last_of_it_before_others(tmp_path: Path, query: str) -> None:
+    rent = {"2026-03-02": "The rent is 1480 euros", "2026-06-02": "The rent goes up to 1620 euros"}
+    days = {day: [text] for day, text in {**rent, "2026-09-02": "The rent goes up to 1705 euros"}.items()}
+    assert asked(tmp_path, said_on(days), query).hits[0].item.date == "2026-06-02"
+
+
+def test_an_old_thing_is_not_what_was_before(tmp_path: Path) -> None:
+    said = {"2026-10-01": ["the old server has 16 GB"], "2026-11-02": ["the old server now has 32 GB"]}
+    hits = asked(tmp_path, said_on(said), "how much memory does the old server have").hits
+    assert hits[0].item.date == "2026-11-02" and hits[0].replaces
+
+
 # -- what no longer holds ------------------------------------------------------------------------------
 
 

@@ -153,6 +153,7 @@ def test_a_query_without_signs_reads_as_english(query: str, english: bool) -> No
         ("quien es celiaco", {"celiaco"}), ("cuanto cobra el fontanero", {"cobra", "fontanero"}),
         ("xq se paro la obra", {"paro", "obra"}), ("q hice ayer", {"hice", "ayer"}),
         ("pq nao abriu a loja", {"abriu", "loja"}), ("perche siamo qui", {"qui"}),
+        ("quanto pagava pavan", {"pagava", "pavan"}), ("come ready friday", {"come", "ready", "friday"}),
     ],
 )  # fmt: skip
 def test_question_words_typed_without_accents_are_not_looked_for(query: str, left: set[str]) -> None:
@@ -303,6 +304,8 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
         ("qu'est-ce qu'on a prévu", ("prévu",)),
         ("où est Korrigan en ce moment", ("korrigan",)),
         ("quand aura lieu le repas", ("repas",)),
+        ("quando era yoga prima?", ("yoga",)),
+        ("quando arriva la prima barca", ("arriva", "prima", "barca")),
         # What only looks like that stays a word.
         ("le lieu du repas", ("lieu", "repas")),
         ("un moment de calme", ("moment", "calme")),

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice, pairwise
 
 from ua_memory.text.patterns import data_text, late, stem_words, without_accents
-from ua_memory.text.questions import AT_THE_MOMENT
+from ua_memory.text.questions import AT_THE_MOMENT, begins_question
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _INVERTED = late(
 """A French verb with the pronoun behind it, `est-il` or `a-t-on`: no identifier, and seldom in a text."""
 
 IDLE = late(
-    rf"\b(?:{AT_THE_MOMENT}|neste momento"
+    rf"\b(?:{AT_THE_MOMENT}|neste momento|prima(?=\W*\Z)"
     r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu)\b",
     re.IGNORECASE,
 )
@@ -853,10 +853,12 @@ def is_english(text: str) -> bool:
 
 def stop_words(words: Iterable[str]) -> frozenset[str]:
     """The stop words of English and of the languages that a query with these words may be in: one that has
-    two of its stop words, or one and an accent, and no fewer than of others, or as `guess_languages`."""
+    two of its stop words, or one and an accent or a question word in front, and no fewer than of others, or
+    as `guess_languages`."""
     ordered = tuple(words)
     own = frozenset(ordered)
-    likely = guess_languages(own) or likely_languages(own, 2 if "".join(own).isascii() else 1)
+    clear = not "".join(own).isascii() or begins_question(" ".join(ordered[:1]))
+    likely = guess_languages(own) or likely_languages(own, 1 if clear else 2)
     links = _LINKS.intersection(ordered[1:-1]) if own.isdisjoint(STOP_WORDS) else ()
     return STOP_WORDS.union(links, *map(_stop_words_of, likely if "english" not in likely else ()))
 

@@ -653,6 +653,18 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
     return ordered, replaced
 
 
+def replaced_first(found: list[Ranked], query: str) -> list[Ranked]:
+    """The candidates with the older values of a thing before the valid one, the last of them first."""
+    compared, ordered = _Comparison(found, query), list(found)
+    pairs = [(old, newer) for old, newer in zip(compared.near, compared.all_newer(), strict=True) if newer]
+    replaced = {old.item.key for old, _ in pairs}
+    for old, newer in sorted(pairs, key=lambda pair: pair[0].item.day or "", reverse=True):
+        for one in newer:
+            first, second = (one, old) if one.item.key in replaced else (old, one)
+            _move_before(ordered, first, second)
+    return ordered
+
+
 EXPLAINED = 3
 """Newer hits of which it is said why they do not replace an older one."""
 

@@ -61,7 +61,7 @@ from ua_memory.recall.fusion import (
     unanswered_last,
     with_origin_of_proofs,
 )
-from ua_memory.recall.newer import newer_first, why_not_replaced
+from ua_memory.recall.newer import newer_first, replaced_first, why_not_replaced
 from ua_memory.records import Place
 from ua_memory.text import dates, questions
 from ua_memory.text.names import entities
@@ -644,7 +644,10 @@ def _reorder(
     elif not one.past:
         found = named_note_first(recent_first(found, one.asked), text)
     found = days_first(found, one.asked)
-    return (found, {}, notes) if one.past else (*newer_first(found, text), notes)
+    if not one.past:
+        return *newer_first(found, text), notes
+    before = one.order != "earliest" and dates.asks_past(text)
+    return replaced_first(found, text) if before else found, {}, notes
 
 
 def _backlog(left: Mapping[str, int]) -> str:

@@ -578,11 +578,16 @@ _EARLIEST = late(
 
 
 _PAST = late(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|back\s+then|in\s+the\s+past|no\s+longer|any\s?more"
-    r"|originally|at\s+first"
-    r"|before(?=\W*$)|before\s+(?:that|then|it|the\s+(?:change|switch|move)|we\s+(?:changed|switched|moved))"
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|did\s+(?:\w+\s+){1,3}use\s+to|back\s+then|in\s+the\s+past|no\s+longer|any\s?more"
+    r"|originally|at\s+first|(?:was|were)\s+(?:\w+\s+){1,4}supposed\s+to\s+be"
+    r"|(?:old|alte[nrms]?|viej[oa]s?|velh[oa]s?|vecchi[oae]?|oude)\s+(?:\w+\s+)?(?:rent|price|cost|fee|rate|address"
+    r"|\w*n[uú]m(?:ber|mer|ero)s?|password|pin|name|date|time|e-?mail|salary|port|limit|deadline|miete|preis|adresse|termin"
+    r"|alquiler|precio|dirección|aluguel|preço|endereço|affitto|prezzo|indirizzo|huur|prijs|adres)"
+    r"|before(?=\W*$)|(?:did|was|were|had)\b[^?]*\bbefore\s+(?!now\b)\w+"
     r"|früher(?:e[nrms]?)?|vorher(?:ige[nrms]?)?|ehemals|bisherige?[nrms]?|damals"
-    r"|avant(?=\W*$)|auparavant|autrefois|ancien(?:ne)?(?:s|ment)?|antes(?=\W*$)|anterior(?:es|mente)?|antigu[oa]s?)\b"
+    r"|avant(?=\W*$)|auparavant|autrefois|ancien(?:ne)?(?:s|ment)?|antes(?=\W*$)|anterior(?:es|mente)?|antigu[oa]s?"
+    r"|antig[oa]s?|antigamente|prima(?=\W*$)|precedent[ei](?:mente)?|in\s+passato|vroeger|voorheen"
+    r"|(?:era|\w{2,}(?:[aei]va|ait|aba|ía))n?o?\b[^?]*\b(?:prima\s+d|avant\s+l|antes\s+d)\w*)\b"
     r"|以前|昔|元の|前は|かつて",
     re.IGNORECASE,
 )

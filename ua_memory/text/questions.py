@@ -43,6 +43,11 @@ def is_question(prompt: str) -> bool:
     return _QUESTION.search(prompt) is not None
 
 
+def begins_question(text: str) -> bool:
+    """Whether a text begins with a question word."""
+    return re.match(_ASKING, text) is not None
+
+
 def is_request(prompt: str) -> bool:
     """Whether a prompt asks for something to be done, if only in the form of a question."""
     return _REQUEST_TO_ACT.match(prompt) is not None
