@@ -537,7 +537,7 @@ def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(pid=1))
     folder = memory.store.bank.local
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for size, old in ((detached.LARGEST_LOG - 100, 0), (detached.LARGEST_LOG, 1)):
         (folder / detached.FLUSH_LOG).write_bytes(b"x" * size)
         detached.start_detached(memory.store.bank, {})
