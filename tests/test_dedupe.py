@@ -894,6 +894,26 @@ def test_an_old_thing_is_not_what_was_before(tmp_path: Path) -> None:
     assert hits[0].item.date == "2026-11-02" and hits[0].replaces
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("the rent is 890", "the rent goes up to 945 now", "what was the rent before?"),
+        ("die Miete ist 890 €", "die Miete steigt auf 945 €", "wie hoch war die Miete vorher?"),
+        ("le loyer est de 890 €", "le loyer passe à 945 €", "quel était le loyer précédent ?"),
+        ("el alquiler es de 890 €", "el alquiler sube a 945 €", "¿cuánto era el alquiler antes?"),
+        ("a renda é de 890 €", "a renda sobe para 945 €", "quanto era a renda antigamente?"),
+        ("l'affitto è di 890 €", "l'affitto sale a 945 €", "quanto era l'affitto prima?"),
+        ("de huur is 890 €", "de huur is verhoogd naar 945 €", "wat was de huur hiervoor?"),
+        ("de huur is 890 €", "de huur gaat naar 945 €", "wat was de vorige huur?"),
+    ],
+)
+def test_the_value_before_is_first_where_it_is_asked_for(
+    tmp_path: Path, old: str, new: str, query: str
+) -> None:
+    days = said_on({"2026-10-01": [old], "2026-11-02": [new], "2026-11-03": ["Ana: Radio 12"]})
+    assert [hit.item.text for hit in asked(tmp_path, days, query).hits[:2]] == [old, new]
+
+
 # -- what no longer holds ------------------------------------------------------------------------------
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice, pairwise
 
-from ua_memory.text.patterns import data_text, late, stem_words, without_accents
-from ua_memory.text.questions import AT_THE_MOMENT, begins_question
+from ua_memory.text.patterns import data_text, language_words, late, stem_words, without_accents
+from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW, begins_question
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _INVERTED = late(
 """A French verb with the pronoun behind it, `est-il` or `a-t-on`: no identifier, and seldom in a text."""
 
 IDLE = late(
-    rf"\b(?:{AT_THE_MOMENT}|neste momento|prima(?=\W*\Z)"
+    rf"\b(?:{AT_THE_MOMENT}|{BEFORE_NOW}"
     r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu)\b",
     re.IGNORECASE,
 )
@@ -229,7 +229,7 @@ def _japanese() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """(what is one piece of a Japanese text, which of them are small words). Of the kana behind a sign of a
     verb or adjective (決め in 決めました) the first belongs to it, and up to two may stand before small words
     (りました in 変わりました)."""
-    little = "|".join(_language_data()["unspaced"]["japanese"].split())
+    little = "|".join(language_words()["unspaced"]["japanese"].split())
     pieces = (
         rf"[ァ-ヺー]+|[{_HAN}]{{2,}}|[{_HAN}](?:(?![はがをにのでとへもやかねよ])[ぁ-ゖ])?"
         rf"|[ぁ-ゖ]{{2,}}?(?=[はがをにのでとも](?![ぁ-ゖ]))|[ぁ-ゖ]+|[^\Wぁ-ヺー{_HAN}]+"
@@ -240,7 +240,7 @@ def _japanese() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def _chinese() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    little = "|".join(_language_data()["unspaced"]["chinese"].split())
+    little = "|".join(language_words()["unspaced"]["chinese"].split())
     return re.compile(rf"{little}|(?:(?!{little})\w)+"), re.compile(little)
 
 
@@ -789,24 +789,12 @@ _LETTERS = {
 
 
 @cache
-def _language_data() -> Mapping[str, Mapping[str, str]]:
-    """The sections of languages.txt: {`sure` or `doubtful`: {language: its stop words}}, and exceptions under
-    `but`."""
-    found: dict[str, dict[str, str]] = {}
-    for block in data_text("languages.txt").split("\n\n")[1:]:
-        heading, _, words = block.partition("\n")
-        kind, _, language = heading.partition(" ")
-        found.setdefault(kind, {})[language] = words
-    return found
-
-
-@cache
 def _language_weights() -> dict[str, dict[str, int]]:
     """{word: {language: weight}}, including English."""
-    english = STOP_WORDS.difference(_language_data()["but"]["also_english"].split())
+    english = STOP_WORDS.difference(language_words()["but"]["also_english"].split())
     weights: dict[str, dict[str, int]] = {word: {"english": STRONG} for word in english}
     for weight, kind in ((WEAK, "doubtful"), (STRONG, "sure")):
-        for language, words in _language_data()[kind].items():
+        for language, words in language_words()[kind].items():
             for word in words.split():
                 weights.setdefault(word, {})[language] = weight
     return weights
@@ -866,11 +854,11 @@ def stop_words(words: Iterable[str]) -> frozenset[str]:
 @cache
 def all_stop_words() -> frozenset[str]:
     """The stop words of all these languages, without English."""
-    return frozenset().union(*map(_stop_words_of, _language_data()["sure"]))
+    return frozenset().union(*map(_stop_words_of, language_words()["sure"]))
 
 
 def _stop_words_of(language: str) -> frozenset[str]:
     """The stop words of a language, without those that are useful in a search (`say_something`)."""
-    every = f"{_language_data()['sure'][language]} {_language_data()['doubtful'][language]}".split()
-    useful = tuple(_language_data()["but"]["say_something"].split())
+    every = f"{language_words()['sure'][language]} {language_words()['doubtful'][language]}".split()
+    useful = tuple(language_words()["but"]["say_something"].split())
     return frozenset(word for word in every if not word.startswith(useful))

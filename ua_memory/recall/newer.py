@@ -48,33 +48,37 @@ the passage was found by another of its sentences."""
 _MIN_OVERLAP_NEGATED = 0.8
 """The minimum share of the longer sentence's words in common with one that contradicts it."""
 _NEGATION = re.compile(
-    r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás)\b|\bn[’']|ません"
+    r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás|não|nenhum\w*|non|nessun\w*"
+    r"|niet|geen|nooit)\b|\bn[’']|ません"
     r"|なかった|ない(?=[。、\s]|$)"
 )
 _NEGATION_OR_POLITE = re.compile(rf"{_NEGATION.pattern}|もう|ます", re.IGNORECASE)
 """Also もう and ます: without these a Japanese sentence and its negation are alike. In any case."""
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
 """Capitalised words that do not begin a sentence."""
-_REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque)\b")
+_REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque|perché|omdat|doordat|wegens|vanwege)\b")
 _REASON_CLAUSE = re.compile(rf"{_REASON.pattern}(?:\s+\S+[^,;:.]*?(?=\bit['’]?s\b)|[^,;:.]*)")
-_CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y)\s)")
+_CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y|e)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
 _MONTHS = (
     rf"(?:(?!maint|mark|mayo|junct|decid|novel)(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)"
-    r"[a-zéû]*|(?:gennaio|febbraio|maggio|giugno|luglio|settembre|ottobre|fevereiro|março|setembro|outubro|mayo|maart|mei)"
+    r"[a-zéû]*|(?:gennaio|febbraio|maggio|giugno|luglio|settembre|ottobre|janeiro|fevereiro|março|maio|junho|julho|agosto|setembro|outubro|dezembro|mayo|maart|mei)"
     r"(?!\w))\.?"
 )
 _WEEKLY = (
-    r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
+    r"\b(?=[acdefijlmostvwzà])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
     r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
-    r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
+    r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?)"
+    r"|(?:às|aos|cada|tod[oa]s\s+[oa]s)\s+(?:(?:segunda|terça|quarta|quinta|sexta)s?(?:-feiras?)?|sábados?|domingos?)"
+    r"|(?:il|ogni)\s+(?:(?:lune|marte|mercole|giove|vener)dì|sabato|domenica)"
+    r"|(?:elke|iedere)\s+(?:maan|dins|woens|donder|vrij|zater|zon)dag|(?:maan|dins|woens|donder|vrij|zater|zon)dags)\b"
 )
 """A recurring day of the week. Lookaheads for the first letter are for speed."""
 _AFTER_DAY = (
     r"\s*(?:[,;:!?)]|\.(?!\d)|$)"
-    r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
+    r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt|nu|om|et|à|y|e|às|alle)\b"
 )  # fmt: skip
 """What follows a day of the month, but not the number of a floor or an attempt."""
 _ROMANCE_DAY = (
@@ -91,18 +95,22 @@ _VALUES = {
         rf"(?=[\dabdefgjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|(?<![\d.])\b\d{1,2}[./]\d{1,2}\.(?!\d)"
-        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
-        rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
+        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de|até|fim\s+de|entro|fine|tot|eind)\s+(?:of\s+)?{_MONTHS}(?!\w)"
+        rf"|\b(?:the|on|until|by|de|dia)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
         rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})"
         rf"|\b{_ROMANCE_DAY}\s+\d{{1,2}}(?!\s*(?:h\b|[:.\d]|(?:de\s+)?{_MONTHS})))",
         re.IGNORECASE,
     ),
-    "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
+    "time": re.compile(
+        r"\b\d{1,2}:\d\d\b|\b\d{1,2}(?:\.\d\d)?\s*(?:am|pm|uhr|uur|h)\b|\b\d{1,2}h\d\d\b|\d{1,2}時",
+        re.IGNORECASE,
+    ),
     "weekday": re.compile(_WEEKLY, re.IGNORECASE),
     "day": re.compile(_A_DAY, re.IGNORECASE),
     "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
     "percent": re.compile(
-        rf"(?:{_NUMBER})(?=\s*(?:%|percent\b|prozent\b|por\s+ciento\b|pour\s+cent\b))", re.IGNORECASE
+        rf"(?:{_NUMBER})(?=\s*(?:%|(?:per|pro)cent\b|prozent\b|p(?:or\s+cien|[oe]r\s+cen)to\b|pour\s+cent\b))",
+        re.IGNORECASE,
     ),
     "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
 }
@@ -111,7 +119,9 @@ _UNITS = frozenset(
 number numbers nummer numéro número date dates datum fecha fechas
 euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
 months year years stunde stunden tag tage woche wochen monat monate jahr jahre heure heures jour jours semaine
-mois an ans hora horas día días semana mes meses año años
+mois an ans hora horas día días semana mes meses año años dia dias mês ano anos ora ore giorno giorni
+settimana settimane mese mesi anno anni uur uren dag dagen weken maand maanden jaar jaren segundo segundos
+secondo secondi minuto minutos minuti seconde seconden minuut minuten data numero procent
 """.split()  # noqa: SIM905
 )
 _CODE_NAME = re.compile(r"`([a-z]+(?:[._-][a-z]+)+)`", re.IGNORECASE)
@@ -123,7 +133,7 @@ _MEASURED = re.compile(
 )
 """A number with its unit."""
 _MAY_STATE = re.compile(
-    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}|{_A_DAY}"
+    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin|até|fim|entro|fine|tot|eind)\b|{_WEEKLY}|{_A_DAY}"
 )
 """What a case-folded sentence with a value has."""
 _LEFT_BEFORE = re.compile(
@@ -147,14 +157,14 @@ _LEFT_BEHIND = re.compile(
     r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
 )
 """What stands behind one: "10 → 4", "10 was too long"."""
-_COSTS = frozenset("cost pric kost prei prix coût coûte cues cuest prec prez preç prij".split())  # noqa: SIM905
+_COSTS = frozenset("cost pric kost prei prix coût coûte cues cuest cust prec prez preç prij".split())  # noqa: SIM905
 """Stems of words for what something costs; a sum says as much."""
 _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
 _GIVES_WAY = (
-    r"(?:(?:over|instead|place)\s+(?:\w+\s+){0,4}?(?:from|of)|succeed\w*|replac\w*|von(?=.*übern)|übern\w+\s+von|löst"
-    r"|(?:an)?statt|succ[éè]d\w+\s+à|remplac\w+|place\s+d['’e]|(?:lugar|vez)\s+de|(?:sustitu|reemplaz|suced)\w+\s+a)\s*"
+    r"(?:(?:over|instead|place|plaats)\s+(?:\w+\s+){0,4}?(?:from|of|van)|succeed\w*|replac\w*|von(?=.*übern)|übern\w+\s+von|löst"
+    r"|(?:an)?statt|opvolg\w+\s+van|vervang\w*|lugar\s+d[oa]|posto\s+di|succ[éè]d\w+\s+à|remplac\w+|place\s+d['’e]|(?:lugar|vez)\s+de|(?:sustitu|reemplaz|suced)\w+\s+a)\s*"
 )
 """What stands before the name of who passes on a role: taken over from / instead of / Ines."""
 _OF = re.compile(
@@ -163,7 +173,9 @@ _OF = re.compile(
 """What belongs to what: the code of the shed."""
 _TABLE = re.compile(r"^(\|.*\|)[ \t]*\n\|[-:| ]+\|[ \t]*\n((?:\|.*\|[ \t]*(?:\n|\Z))+)", re.MULTILINE)
 """A table: its head, and its rows."""
-_PRONOUN_SUBJECT = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
+_PRONOUN_SUBJECT = re.compile(
+    r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|[hd][ea]t is|[éè])\b", re.IGNORECASE
+)
 """Beginnings of sentences whose subject is in the sentence before."""
 
 

@@ -127,8 +127,8 @@ UNMATCHED, MATCHED, LEAST_MATCH = 0.3, 0.65, 0.05
 KIND_BOOST = 0.1
 """The bonus for containing the kind of answer that is asked for: a time, an amount, a number."""
 _CLOCK = (
-    r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|h|o'clock)\b"
-    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:a las?|às|alle|um|om|vers) \d{1,2}\b"
+    r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|uur|h|o'clock)\b"
+    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:a las?|às|alle|um|om|vers|rond|pelas) \d{1,2}\b"
 )
 _DAY = (
     rf"\b(?:{A_MONTH})\.? \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?(?:{A_MONTH})\b"
@@ -139,7 +139,8 @@ _MONEY = (
     r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
     r"|\b(?:pa(?:y|ys|id|ying)|costs?|prices?|fees?|rent|charge[sd]?|salary|wages?|budget|worth"
     r"|miete|preis|koste[nt]|zahl\w+|gehalt|honorar|prix|loyer|tarifs?|coûte|pa[iy]e\w*|precio|alquiler|cuesta"
-    r"|paga\w*|cobra\w*|prezzo|costa|affitto|preço|custa|aluguel|prijs|kost|huur)"
+    r"|paga\w*|cobra\w*|prezzo|costa|affitto|preço|cust(?:a|ou|aram)|aluguel|renda|salário|\w*(?:prijs|huur|premie|tarief|loon)"
+    r"|kost(?:te|ten)?|betaal\w*)"
     rf"(?:[ :=]+[^\s\d.!?]+){{0,3}}[ :=]+\d[\d.,]*\d\b(?!\d|[:/-]\d|\.? ?(?:%|st\b|[nr]d\b|th\b|h\b|{A_MONTH}"
     r"|min|hours?|days?|weeks?|months?|years?|times|tage?\b|wochen|monate?\b|jahre?\b))"
 )
@@ -161,15 +162,17 @@ _KINDS = [
         (
             r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b",
             r"\b(?:prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
+            r"|wie teuer"
             r"|cu[aá]nto (?:(?:me|te|le|nos|les) )?(?:cuesta|costó|vale|cobr\w+|pag\w+|sale)"
-            r"|quanto (?:(?:me|te|nos|mi|ti|ci) )?(?:cost[ao]|custa|custou|cobra\w*|pag\w+|prende)"
-            r"|precio|prezzo|preço"
-            r"|combien (?:demande|prend)\w*|prijs)\b",
+            r"|quanto (?:(?:me|te|nos|mi|ti|ci) )?(?:cost[ao]|(?:cust|pag|cobra|ganha|recebe)\w*|prende)"
+            r"|precio|prezzo|preço|renda|aluguel|salário|affitto"
+            r"|combien (?:demande|prend)\w*|\w*prijs|\w*huur|tarief|hoe duur|wat kost\w*"
+            r"|hoeveel (?:(?:huur|geld) )?(?:kost|betaal|betal|verdien|vraag)\w*)\b",
             _MONEY,
         ),
         (
             r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b",
-            r"\b(?:combien d[e'’]|numéro|wie ?viele?|\w*nummer|cu[aá]nt[oa]s|número|quant[eio]s?"
+            r"\b(?:combien d[e'’]|numéro|wie ?viele?|\w*nummer|cu[aá]nt[oa]s|número|quant[aeio]s?"
             r"|hoeveel)(?!\w)",
             _NUMBER,
         ),

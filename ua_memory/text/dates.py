@@ -61,7 +61,7 @@ from ua_memory.text.calendar import joined as joined_stretch
 from ua_memory.text.foreign_dates import language, languages, translated
 from ua_memory.text.names import STOP_WORDS, foreign_stop_words, is_foreign
 from ua_memory.text.patterns import late
-from ua_memory.text.questions import AT_THE_MOMENT
+from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW
 from ua_memory.text.relative_dates import anchor, day_at, month_at, relative
 from ua_memory.text.wording import MOVED, around
 
@@ -559,8 +559,9 @@ _LATEST = late(
     r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|currently|these\s+days"
     rf"|nowadays|{AT_THE_MOMENT}"
     r"|current(?!\s*(?:events|affairs|account))|(?:right\s+)?now(?!\s+(?:that|and))|still"
-    r"|aktuelle?[nrms]?|derzeit|zurzeit|jetzt|inzwischen|actuel(?:le)?s?|actuellement|maintenant|désormais"
-    r"|actual(?:es|mente)?(?=\W*$|\s+de)|ahora|hoy\s+en\s+día|atual(?:mente)?|agora|attuale?|adesso|huidige?|nu"
+    r"|aktuelle?[nrms]?|neueste[nrms]?|derzeit|zurzeit|jetzt|inzwischen|actuel(?:le)?s?|actuellement|maintenant"
+    r"|désormais|actual(?:es|mente)?(?=\W*$|\s+de)|ahora|hoy\s+en\s+día|atual(?:mente|is)?|agora|hoje\s+em\s+dia"
+    r"|attual(?:[ei]|mente)|adesso|oggigiorno|huidige?|nieuwste|recentste|tegenwoordig|momenteel|inmiddels|nu"
     r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}last\b(?!\s+(?:" + _UNTIMED + r"))"
     r"|(?:i|we|you|they|he|she|it)\s+last\s+(?!(?:" + _UNTIMED + r")\b)\w+"
     r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*"
@@ -578,15 +579,14 @@ _EARLIEST = late(
 
 
 _PAST = late(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|did\s+(?:\w+\s+){1,3}use\s+to|back\s+then|in\s+the\s+past|no\s+longer|any\s?more"
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|did\s+(?:\w+\s+){1,3}use\s+to|in\s+the\s+past|no\s+longer|any\s?more"
     r"|originally|at\s+first|(?:was|were)\s+(?:\w+\s+){1,4}supposed\s+to\s+be"
     r"|(?:old|alte[nrms]?|viej[oa]s?|velh[oa]s?|vecchi[oae]?|oude)\s+(?:\w+\s+)?(?:rent|price|cost|fee|rate|address"
     r"|\w*n[uú]m(?:ber|mer|ero)s?|password|pin|name|date|time|e-?mail|salary|port|limit|deadline|miete|preis|adresse|termin"
-    r"|alquiler|precio|dirección|aluguel|preço|endereço|affitto|prezzo|indirizzo|huur|prijs|adres)"
-    r"|before(?=\W*$)|(?:did|was|were|had)\b[^?]*\bbefore\s+(?!now\b)\w+"
-    r"|früher(?:e[nrms]?)?|vorher(?:ige[nrms]?)?|ehemals|bisherige?[nrms]?|damals"
-    r"|avant(?=\W*$)|auparavant|autrefois|ancien(?:ne)?(?:s|ment)?|antes(?=\W*$)|anterior(?:es|mente)?|antigu[oa]s?"
-    r"|antig[oa]s?|antigamente|prima(?=\W*$)|precedent[ei](?:mente)?|in\s+passato|vroeger|voorheen"
+    r"|alquiler|precio|dirección|aluguel|renda|preço|endereço|morada|senha|affitto|prezzo|indirizzo|\w*huur|\w*prijs|tarief|adres|wachtwoord)"
+    rf"|{BEFORE_NOW}|(?:did|was|were|had)\b[^?]*\bbefore\s+(?!now\b)\w+"
+    r"|frühere[nrms]?|vorherige[nrms]?|bisherige?[nrms]?|ancien(?:ne)?s?|précédente?s?|anterior(?:es)?|antigu?[oa]s?"
+    rf"|precedent[ei]|vroegere|voormalige?|vorige?\s+(?!\w*dag|zomer|winter|herfst|lente|keer){_SOMETHING}"
     r"|(?:era|\w{2,}(?:[aei]va|ait|aba|ía))n?o?\b[^?]*\b(?:prima\s+d|avant\s+l|antes\s+d)\w*)\b"
     r"|以前|昔|元の|前は|かつて",
     re.IGNORECASE,
@@ -598,7 +598,7 @@ def asks_past(text: str) -> bool:
     return bool(_PAST.search(text))
 
 
-_NUMBER = late(r"\b(?:numbers?|n[uú]meros?|num[eé]ros?|\w*nummern?)\b", re.IGNORECASE)
+_NUMBER = late(r"\b(?:numbers?|n[uú]mer[oi]s?|num[eé]ros?|\w*nummern?|\w*nummers?)\b", re.IGNORECASE)
 
 
 def asks_number(text: str) -> bool:

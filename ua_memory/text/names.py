@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from ua_memory.text.patterns import data_text, late, stem_words
+from ua_memory.text.patterns import data_text, language_words, late, stem_words
 from ua_memory.text.wording import goes_on
 
 _LISTS = tomllib.loads(data_text("name_words.toml"))
@@ -255,13 +255,21 @@ def _strip_query_word(name: str) -> str:
     return rest if rest and first.casefold() in _QUERY_WORDS else name
 
 
+@cache
+def _openers() -> frozenset[str]:
+    """Words that begin a question, an order or a statement without being a name, in all languages."""
+    tables = (language_words()["sure"], language_words()["doubtful"])
+    foreign = {word for table in tables for words in table.values() for word in words.split()}
+    return ORDINARY | _QUERY_WORDS | foreign.difference(_LISTS["named"].split())
+
+
 def _first_name(query: str, known: set[str]) -> list[tuple[int, str]]:
     """(place, name) of the first word if it is a name: questions often begin with one."""
     match = _OPENING.match(query)
     if not match:
         return []
     word = re.sub(r"['’]s?$", "", match[1])
-    ordinary = word.casefold() in ORDINARY | _QUERY_WORDS or not _trim_name([word]) or word.endswith("ing")
+    ordinary = word.casefold() in _openers() or not _trim_name([word]) or word.endswith("ing")
     part = any(word in name.split() for name in known)
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
 

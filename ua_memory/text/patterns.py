@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from functools import cache
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 _DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")  # noqa: PTH118, PTH120 (pathlib takes 4 ms)
@@ -95,3 +96,15 @@ def stem_words(language: str, words: Sequence[str]) -> list[str]:
 
 _PORTUGUESE_PLURAL = late(r"(?:ões|oes|ães|ao)$")
 """Plurals that Snowball does not reduce to the stem of the singular: `reuniões`, `reunião`."""
+
+
+@cache
+def language_words() -> Mapping[str, Mapping[str, str]]:
+    """The sections of languages.txt: {`sure` or `doubtful`: {language: its stop words}}, and exceptions under
+    `but`."""
+    found: dict[str, dict[str, str]] = {}
+    for block in data_text("languages.txt").split("\n\n")[1:]:
+        heading, _, words = block.partition("\n")
+        kind, _, language = heading.partition(" ")
+        found.setdefault(kind, {})[language] = words
+    return found

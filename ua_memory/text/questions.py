@@ -11,14 +11,24 @@ from ua_memory.text.patterns import late
 # -- questions and chores ----------------------------------------------------------------------------------
 
 
-AT_THE_MOMENT = r"at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento"
+AT_THE_MOMENT = (
+    r"at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento|al\s+momento"
+    r"|neste\s+momento|de\s+momento|op\s+(?:dit|het)\s+moment"
+)
 """Asks for how it is now, and says nothing of what a question is about."""
+
+BEFORE_NOW = (
+    r"previously|formerly|back\s+then|früher|vorher|ehemals|damals|auparavant|autrefois|précédemment|antiguamente|antaño"
+    r"|anteriormente|antigamente|outrora|(?:antes|prima|avant|before|eerder|daarvoor|ervoor)(?=\W*\Z)|precedentemente"
+    r"|in\s+passato|un\s+tempo|vroeger|voorheen|hiervoor|destijds"
+)
+"""Asks for how it was before, likewise."""
 
 _ASKING = (
     r"(?:what|who(?:se|m)?|when|where|which|how|why|wer|we[nm]|was|wann|wo(?:hin|her)?|wie|welche[mnrs]?|warum|wieso"
     r"|qui|que|quoi|quand|où|combien|quel(?:le)?s?|comment|pourquoi|qui[eé]n(?:es)?|qué|cu[aá]ndo|d[oó]nde"
     r"|cu[aá]nt[oa]s?|c[oó]mo|cu[aá]l(?:es)?|quem|quando|onde|quant[aeio]s?|qual[ei]?|quais|ch[ei]|cosa|dove"
-    r"|perché|wat|wanneer|waar|hoe(?:veel)?|welke?|waarom)(?:['’]s)?\b"
+    r"|perché|porquê|wat|wanneer|waar(?:heen|van)?|hoe(?:veel)?|wiens?|welke?|waarom)(?:['’]s)?\b"
 )
 _QUESTION = late(
     rf"[?？]\s*$|^\W*(?:(?:at|for|from|in|on|to|with|ab|an?|auf|bei|bis|um|für|mit|seit|von|avec|de|à|dans|depuis|en|pour"
@@ -33,7 +43,7 @@ _REQUEST_TO_ACT = late(
     r"|(?:me )?(?:puedes|podrías|podes)\b|(?:você |voce )?(?:pode|poderia|consegue)\b|puoi\b|potresti\b"
     r"|mi (?:scriv|fa|prepar|aiut|mand|cerc|trov|traduc|spiegh|spieg|mostr|riassum)i\b"
     r"|(?:me |mij )?(?:escribes|haces|preparas|ayudas|buscas|explicas)\b|tu m['’](?:écris|aides|expliques)\b"
-    r"|(?:kun|kan|wil) je\b)",
+    r"|(?:me )?(?:podes|podias)\b|ajuda-me\b|(?:kun|kan|wil|zou) (?:je|jij|u)\b|help (?:me|mij)\b)",
     re.IGNORECASE,
 )
 
@@ -57,12 +67,14 @@ _CHORE = late(
     r"^\W*(?:(?:please|pls|bitte|ok(?:ay)?|(?:can|could|would) you|kannst du|peux[- ]tu|puedes|puoi)\W+)*"
     r"(?:sort|rename|run|explain|list|translate|proofread|correct|format|count|convert|bump|(?:erklär|sortier|übersetz|benenn"
     r"|korrigier)e?|lass(?! uns)|explique|traduis|corrige|trie|liste|renomme|explica|traduce|ordena|renombra"
-    r"|spiega|traduci|ordina|correggi|rinomina|accorcia|riscrivi|vertaal|sorteer|hernoem|corrigeer|verbeter"
-    r"|herschrijf|leg uit|how (?:do|can|to)|what does|was macht|comment|cómo|come si|hoe (?:zeg|doe) je)\b"
-    r"|(?<!-)\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|quest[aeio]|deze)\b"
+    r"|spiega|traduci|ordina|correggi|rinomina|accorcia|riscrivi|traduz|renomeia|resume|reescreve|melhora|encurta"
+    r"|vertaal|sorteer|hernoem|corrigeer|verbeter"
+    r"|herschrijf|leg uit|how (?:do|can|to)|what does|was macht|comment|cómo|com[eo] s[ei]"
+    r"|hoe (?:zeg|doe) je)\b"
+    r"|(?<!-)\b(?:this|these|diese[mnrs]?|ce|cet|cette|ces|est[aeo]s?|ess[ae]s?|quest[aeio]|deze)\b"
     r"(?! (?:morning|afternoon|evening|night|week|month|year|summer|christmas|\w+day"
     r"|morgen|abend|woche|monat|jahr|sommer|winter|\w*wochenende|\w+tag|matin|après|soir|semaine|week|mois|année"
-    r"|été|hiver|semana|\w+di|mañana|tarde|noche|fin|mes|año|verano|mattina|sera|settimana|mese|anno|estate|notte|volta"
+    r"|été|hiver|semana|\w+di|mañana|manhã|tarde|noche|noite|fin|fim|mes|mês|año|ano|verano|verão|vez|mattina|sera|settimana|mese|anno|estate|notte|volta"
     r"|ochtend|middag|avond|nacht|maand|jaar|zomer|keer|\w+dag|\w+dì))",
     re.IGNORECASE,
 )
@@ -96,7 +108,7 @@ def is_order(prompt: str) -> bool:
 
 _PHONE = late(
     r"(?:tel|tlf|tfno|telf|fono|phone|mobile|cell|handy|rufnummer|m[oó]vil|celular|telem[oó]vel|cellulare|portable"
-    r"|t[eé]l[eéè](?:f|ph)[oó]n\w*)(?:number|nummer)?",
+    r"|gsm|mobiel(?:tje)?|t[eé]l[eéè](?:f|ph)o?[oó]n\w*)(?:number|nummer)?",
     re.IGNORECASE,
 )
 _NUMBER = late(r"numbers?|nummer|n[uú]mero|numéro", re.IGNORECASE)
