@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from ua_memory import discovery
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NoBank, NotFound, UaMemoryError, writing
@@ -251,7 +252,7 @@ class Store:
             return file.read_text("ascii", "replace").strip()
         with writing(file):
             make_private(file.parent)
-            file.write_text(secrets.token_hex(4), "ascii")
+            discovery.replace_private(str(file), secrets.token_hex(4).encode())
         return self.machine()
 
     def redacted(self, text: str, counts: Counter[str] | None = None) -> str:
