@@ -14,7 +14,7 @@ from ua_memory.errors import Conflict, Usage
 from ua_memory.knowledge import entities
 from ua_memory.knowledge.entities import ENTITIES, EntityRecords, likeness, suggestions
 from ua_memory.records import Entity, Quote
-from ua_memory.upkeep import undo
+from ua_memory.upkeep import audit, undo
 
 # -- two names ---------------------------------------------------------------------------------------------
 
@@ -248,6 +248,18 @@ def test_what_is_split_is_not_merged_again(bank: Bank) -> None:
         with pytest.raises(Conflict):
             entities.merge(bank.store, name, other, door="test")
     assert entities.entity_records(bank.store).resolve("Ali").name == "Ali"
+
+
+def test_an_alias_of_two_is_told_and_split_leaves_it_to_the_other(bank: Bank) -> None:
+    bank.write(
+        "# Entities\n\n- [[Wilma Kern]]\n  - alias: Willi\n- [[Wilhelm Busch]]\n  - alias: Willi\n", ENTITIES
+    )
+    (told,) = audit.file_problems(bank.store)
+    split = 'ua-memory entities split "Wilhelm Busch" Willi'
+    assert str(told) == f"{ENTITIES}:5: Willi is a name of Wilma Kern, too; {split}, or merge the two"
+    entities.split(bank.store, "Wilhelm Busch", "Willi", door="test")
+    assert entities.entity_records(bank.store).resolve("Willi").name == "Wilma Kern"
+    assert not [*audit.file_problems(bank.store)] and bank.text(ENTITIES).count("[[") == 2
 
 
 # -- in a shell ----------------------------------------------------------------------------------------------

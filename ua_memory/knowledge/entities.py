@@ -17,7 +17,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown import printer
 from ua_memory.markdown.fields import read_names, write_link, write_links, write_name
-from ua_memory.records import Entity, Fact
+from ua_memory.records import Entity, Fact, Problem
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.patterns import data_text, without_accents
@@ -267,14 +267,25 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
                 hint=f"ua-memory entities rename {_quote(other)} NEW, then split",
             )  # fmt: skip
         aliases = tuple(n for n in mine.aliases if fold(n) != fold(other))
-        theirs = next((e for e in sheet.entities() if fold(e.name) == fold(other)), None)
         sheet.put(mine, replace(mine, aliases=aliases, nots=_add_name(mine.nots, other)))
-        theirs = theirs or Entity(other)
+        named = [e for e in sheet.entities() if fold(other) in _names(e)]
+        theirs = min(named, key=lambda e: fold(e.name) != fold(other), default=Entity(other))
         sheet.put(theirs, replace(theirs, nots=_add_name(theirs.nots, mine.name)))
-        sheet.say(f"{other} is not {mine.name}", mine.name, other)
+        sheet.say(f"{other} is not {mine.name}", mine.name, theirs.name)
         if aliases != mine.aliases:
-            restore_names(store, sheet.draft, (mine.name, *aliases), other)
+            restore_names(store, sheet.draft, (mine.name, *aliases), other, theirs.name)
     return sheet.decided()
+
+
+def shared_aliases(entities: Sequence[Entity]) -> Iterator[Problem]:
+    """The aliases that are a name of another entity as well, as after a merge of two machines' files."""
+    owners = {fold(e.name): e.name for e in entities}
+    for mine in entities:
+        for other in mine.aliases:
+            if (owner := owners.setdefault(fold(other), mine.name)) != mine.name:
+                split = f"ua-memory entities split {_quote(mine.name)} {_quote(other)}"
+                what = f"{other} is a name of {owner}, too; {split}, or merge the two"
+                yield Problem(mine.place.path, mine.place.line, what)
 
 
 def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = False) -> EntityDecision:

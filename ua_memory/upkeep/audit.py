@@ -23,11 +23,13 @@ from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.index import sync
 from ua_memory.index.generations import FactGroup, IndexedFiles
 from ua_memory.knowledge import statements, tombstones, trust
+from ua_memory.knowledge.entities import shared_aliases
 from ua_memory.knowledge.statements import Progress, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines
 from ua_memory.paths import is_memory_file
 from ua_memory.records import (
+    Entity,
     Fact,
     MentalModel,
     Page,
@@ -315,6 +317,7 @@ def file_problems(
                     typed_ids.append(one)  # may be used in several files
                 if isinstance(one, Fact) and (one.flag or not one.id):
                     flagged.append((path, one.place.line, one.id, one.text, one.flag))
+        yield from shared_aliases(document.of(Entity))
         proofs.read(document)
         stones |= {stone.id: stone for stone in document.of(Tombstone)}
     yield from _duplicate_ids(generated, known)
