@@ -161,6 +161,25 @@ def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
     assert not fresh.insert("said", tags=["b"]).sighting
 
 
+def test_many_facts_are_one_commit_and_each_is_there_once(fresh: Memory) -> None:
+    known = fresh.insert("Bob drinks rum").id
+    given: list[str | Fact] = [
+        "Ann drinks tea",
+        Fact("Ida swims", when="yesterday", tags=("sport",)),
+        "Bob drinks rum.",
+    ]
+    many = fresh.facts.insert_many([*given, "Ann drinks tea"])
+    assert [one.sighting for one in many] == [False, False, True, False] and many[2].id == known
+    assert many[0] == many[3] and many[1].fact.when == "2026-11-20" and many[1].fact.tags == ("sport",)
+    newest, _ = fresh.history.log(limit=2)
+    assert newest.subject == f"insert: 2 facts into {DAY}" and len(newest.trailers["Facts"]) == 2
+    assert all(one.sighting for one in fresh.facts.insert_many(iter(given)))
+    assert fresh.history.log(limit=1)[0].id == newest.id == many[0].result.revision
+    with pytest.raises(Usage, match="no text"):
+        fresh.facts.insert_many(["not alone", " "])
+    assert len(fresh.list().items) == 3 and fresh.facts.insert_many([]) == []
+
+
 def test_a_text_that_differs_in_width_or_a_full_stop_is_known(fresh: Memory) -> None:
     one = fresh.insert("会議は12月3日")
     for text in ("会議は１２月３日", "会議は12月3日。", "会議は12月3日", "会議は１２月３日。"):

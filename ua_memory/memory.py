@@ -206,7 +206,7 @@ class Memory:
         fact = Fact(
             text,
             kind=kind,
-            when=self._when(when),
+            when=knowledge_facts.read_when(self.store, when),
             tags=tuple(tags),
             entities=tuple(entities),
             quotes=tuple(quotes),
@@ -216,26 +216,6 @@ class Memory:
             self.store, fact, said, door=self.door, request=request,
             equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared
         )  # fmt: skip
-
-    def _when(self, when: str | date | None) -> str | None:
-        """The time that a fact is about in ISO, in the bank's zone; what is no time is left for
-        `facts.insert` to refuse. Usage for a span that ends before it begins."""
-        if when is None:
-            return None
-        if isinstance(when, date):
-            when = when.isoformat(timespec="minutes") if isinstance(when, datetime) else when.isoformat()
-        if fields.is_time(when):
-            first, *last = points = [
-                fields.local_time(one, self.store.config.zone) for one in when.split("/")
-            ]
-            if last and last[0].replace(" ", "T") < first.replace(" ", "T")[: len(last[0])]:
-                raise Usage("the span ends before it begins", where=when, hint=f"use {last[0]}/{first}")
-            return "/".join(points)
-        from ua_memory.text import dates
-
-        with suppress(ValueError, OverflowError):
-            return dates.parse_when(when, self.store.now())
-        return when
 
     def retire(
         self, target: str, *, why: str = "", by: str = "", by_person: bool = False

@@ -75,10 +75,11 @@ from ua_memory.index.words import (
 )
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
+from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.lineage import CitingStep, split_by_citations, strip_citations
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document, lines
-from ua_memory.records import Fact, Place, Problem, ref_of
+from ua_memory.records import Fact, Origin, Place, Problem, ref_of
 from ua_memory.store.files import RACY_NS, UNSEARCHED_MESSAGE, searchable_part
 from ua_memory.store.lock import synchronized
 from ua_memory.text.wording import untrusted
@@ -845,6 +846,17 @@ class Facts:
                 hint = "ua-memory observations retire, ua-memory opinions drop"
             raise Usage("not a fact with an id", where=target, hint=hint)
         return found
+
+    def insert_many(
+        self, facts: Iterable[str | Fact], *, origin: Origin = "agent", client: str | None = None,
+        session: str | None = None, said_in: Sequence[str] = (),
+    ) -> list[InsertResult]:  # fmt: skip
+        """Add many facts, texts or `ua_memory.records.Fact`, as `memory.insert` does, in one commit. What is
+        known already is not added again (`.sighting`), so that it may be repeated."""
+        made = (Fact(one) if isinstance(one, str) else one for one in facts)
+        dated = (replace(one, when=knowledge_facts.read_when(self._store, one.when)) for one in made)
+        said = Provenance(self._store.now(), client or self._door, origin, session, tuple(said_in))
+        return knowledge_facts.insert_many(self._store, dated, said, door=self._door, equal=self.lookup())
 
     def vouch(self, target: str, *, by_person: bool = False) -> tuple[Fact, Result]:
         """Make a fact from a tool, the web or an agent count as a person's. NotFound; Usage if it is not a

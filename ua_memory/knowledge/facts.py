@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from ua_memory.discovery import LOGS
@@ -92,22 +92,47 @@ def insert(
     return InsertResult(placed, draft.result, sighting)
 
 
+def insert_many(
+    store: Store, facts: Iterable[Fact], said: Provenance, *, door: str, equal: FindEqual
+) -> list[InsertResult]:
+    """The same for many facts, in one revision and one write of the log. What is known already is not written
+    again, nor noted as seen again, so that it may be repeated. Usage, TooLarge."""
+    with store.revision("insert", door=door, session=said.session) as draft:
+        draft.by_person = said.origin == "person"
+        given = [_redact_fact(_check_fact(fact), draft) for fact in facts]
+        there: dict[str, list[Fact]] = {}
+        for path in dict.fromkeys(path for fact in given for path in equal(fact.text)):
+            for one in markdown_document.parse(draft.read(path), path).of(Fact):
+                there.setdefault(_bare(one.text), []).append(one)
+        pairs = ((fact, one) for fact in given for one in there.get(_bare(fact.text), ()))
+        known = {fact: one for fact, one in pairs if _says_all(draft, one, fact, said)}
+        new = list(dict.fromkeys(fact for fact in given if fact not in known))
+        placed = dict(zip(new, _place(draft, new, said) if new else (), strict=True))
+        draft.facts = [f"^{one.id}" for one in placed.values()]
+    return [InsertResult(known.get(fact) or placed[fact], draft.result, fact in known) for fact in given]
+
+
 def add(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None = None) -> tuple[Fact, bool]:
     """Insert a fact in an open revision: (the fact as written, whether it was known). Usage, TooLarge."""
-    fact, heading = _redact_fact(_check_fact(fact), draft), said.heading
+    fact = _redact_fact(_check_fact(fact), draft)
     for known in _equal_facts(draft, fact, said, equal):
         seen = _add_sighting(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
         if seen:
             draft.subject = f"insert: seen again in {seen.place.path}"
             return seen, True
-    day = said.at.date().isoformat()
-    fresh = replace(fact, id=new_id(), when=None if fact.when == day else fact.when)
+    return _place(draft, [fact], said)[0], False
+
+
+def _place(draft: Draft, facts: Sequence[Fact], said: Provenance) -> list[Fact]:
+    """Append facts to the log of the day they were said; the facts as written."""
+    day, heading = said.at.date().isoformat(), said.heading
+    fresh = [replace(fact, id=new_id(), when=None if fact.when == day else fact.when) for fact in facts]
     # A log that cannot take it (a code fence is still open, as while somebody types) is left alone.
     for path in (log_path(day), log_path(f"{day}-more"), log_path(f"{day}-{said.at:%H%M%S}")):
         placed = _append_to_log(draft, path, fresh, said, heading)
         if placed:
-            draft.subject = f"insert: 1 fact into {path}"
-            return placed, False
+            draft.subject = f"insert: {wording.counted(len(facts), 'fact')} into {path}"
+            return placed
     raise Malformed("the log of this day cannot be appended to", where=log_path(day), hint="ua-memory verify")
 
 
@@ -219,6 +244,25 @@ def require_origin(origin: str) -> None:
         raise Usage(f"unknown origin {origin!r}", hint=f"use {', '.join(ORIGINS)}")
 
 
+def read_when(store: Store, when: str | date | None) -> str | None:
+    """The time that a fact is about in ISO, in the bank's zone; what is no time is left for `insert` to
+    refuse. Usage for a span that ends before it begins."""
+    if when is None:
+        return None
+    if isinstance(when, date):
+        when = when.isoformat(timespec="minutes") if isinstance(when, datetime) else when.isoformat()
+    if fields.is_time(when):
+        first, *last = points = [fields.local_time(one, store.config.zone) for one in when.split("/")]
+        if last and last[0].replace(" ", "T") < first.replace(" ", "T")[: len(last[0])]:
+            raise Usage("the span ends before it begins", where=when, hint=f"use {last[0]}/{first}")
+        return "/".join(points)
+    from ua_memory.text import dates
+
+    with contextlib.suppress(ValueError, OverflowError):
+        return dates.parse_when(when, store.now())
+    return when
+
+
 def _check_fact(fact: Fact) -> Fact:
     """The fact without lone surrogates and with unique tags. Usage, TooLarge."""
     if not fact.text.strip():
@@ -295,17 +339,21 @@ def spellings(text: str) -> set[str]:
 
 
 def _equal_facts(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None) -> Iterator[Fact]:
-    """Our facts that are not retired, have all that `fact` says and its origin, by the files as they are
-    now."""
+    """Our facts that say all of it, by the files as they are now."""
     for path in dict.fromkeys(equal(fact.text) if equal else ()):
         for there in markdown_document.parse(draft.read(path), path).of(Fact):
-            # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
-            came = there.heading.client and (there.heading.origin or "agent") == said.origin
-            theirs = there.said_by == (fact.origin or said.origin) and _bare(there.text) == _bare(fact.text)
-            here = wording.group_of(there.heading.tags) == wording.group_of(said.tags)
-            says = there.id and not there.retired and _is_covered_by(there, fact)
-            if came and theirs and here and says and not _is_typed_by_person(draft, there):
+            if _bare(there.text) == _bare(fact.text) and _says_all(draft, there, fact, said):
                 yield there
+
+
+def _says_all(draft: Draft, there: Fact, fact: Fact, said: Provenance) -> bool:
+    """Whether one of our facts with this text is not retired, and has all that `fact` says and its origin."""
+    # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
+    came = there.heading.client and (there.heading.origin or "agent") == said.origin
+    theirs = there.said_by == (fact.origin or said.origin)
+    here = wording.group_of(there.heading.tags) == wording.group_of(said.tags)
+    says = there.id and not there.retired and _is_covered_by(there, fact)
+    return bool(came and theirs and here and says) and not _is_typed_by_person(draft, there)
 
 
 def _is_typed_by_person(draft: Draft, there: Fact) -> bool:
@@ -372,24 +420,26 @@ def replace_fact(draft: Draft, known: Fact, wanted: Fact, tries: Iterable[bytes]
     return None
 
 
-def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str) -> Fact | None:
-    """Append a fact to a log, under the last heading if that has the same client, session, tags and hour."""
+def _append_to_log(
+    draft: Draft, path: str, facts: Sequence[Fact], said: Provenance, heading: str
+) -> list[Fact] | None:
+    """Append facts to a log, under the last heading if that has the same client, session, tags and hour."""
     data = draft.read(path)
     document = markdown_document.parse(data, path)
     if document.unclosed:
         return None
-    lines = fact_lines(fact, draft)
+    lines = [line for fact in facts for line in fact_lines(fact, draft)]
     mark = _tag_line(said.tags, draft)
     if not data:
         lines = [f"# {said.at.date().isoformat()}", "", heading, *mark, "", *lines]
     elif not _shares_heading(document, said.at, heading_of("\n".join([heading, *mark]))):
         lines = [heading, *mark, "", *lines]
     new = markdown_document.append(data, lines, closed=True)
-    found = find_fact(new, path, fact.id)
-    if found != fact or found.heading.client != heading_of(heading).client:
+    found = markdown_document.parse(new, path).of(Fact)[-len(facts) :]
+    if [*found] != [*facts] or found[0].heading.client != heading_of(heading).client:
         return None
     draft.write(path, new)
-    return find_fact(draft.read(path), path, fact.id)
+    return [*markdown_document.parse(draft.read(path), path).of(Fact)[-len(facts) :]]
 
 
 def find_committed(store: Store, facts: Sequence[Fact]) -> tuple[Fact, ...]:

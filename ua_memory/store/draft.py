@@ -205,20 +205,12 @@ class Draft:
             where = f"{path}:{next(iter(lost)).place.line}"
             raise Malformed(what, where=where, hint="ua-memory verify")
         theirs = {replace(r, id=None, retired=None) for r in then if isinstance(r, Fact)}
-        for record in now - then:
-            if not isinstance(record, Fact) or record.origin:
-                continue
-            if replace(record, id=None, retired=None) in theirs:
-                continue  # a person's line that gets an id, or is retired, needs no origin
-            if not _under_our_heading(record, parsed):
-                what = "a fact without an origin was about to be written"
-                raise Malformed(what, where=path, hint="report this as a bug")
-
-
-def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:
-    """Whether an equal fact of the file is under a heading that has an origin."""
-    same = (r for r in parsed if r == record)
-    return any(isinstance(r, Fact) and (r.heading.client or r.heading.origin) for r in same)
+        new = (r for r in now - then if isinstance(r, Fact) and not r.origin)
+        # A person's line that gets an id, or is retired, needs no origin.
+        bare = {r for r in new if replace(r, id=None, retired=None) not in theirs}
+        if bare - {r for r in parsed if isinstance(r, Fact) and (r.heading.client or r.heading.origin)}:
+            what = "a fact without an origin was about to be written"
+            raise Malformed(what, where=path, hint="report this as a bug")
 
 
 # -- edits -------------------------------------------------------------------------------------------------

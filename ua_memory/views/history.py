@@ -184,8 +184,8 @@ def _insert_sentence(run: Sequence[_LoggedRevision]) -> str:
     texts = [text for one in reversed(run) for text in one.texts]
     lost = sum(not one.texts for one in run) if texts else 0
     gone = f"; {lost} {'was' if lost == 1 else 'were'} forgotten since" if lost else ""
-    size = len(run)
-    what = f"inserted {size} facts in {size} revisions from {run[-1].when:%H:%M} on{_quote(texts)}{gone}"
+    size = sum(max(len(one.texts), 1) for one in run)
+    what = f"inserted {size} facts in {len(run)} revisions from {run[-1].when:%H:%M} on{_quote(texts)}{gone}"
     return f"{who} {what}" if who else what[0].upper() + what[1:]
 
 
