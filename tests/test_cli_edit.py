@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from terminal import Shell, new_shell
+from terminal import EVERY, Shell, new_shell
 
 from ua_memory.cli.search import open_at_line
 
@@ -109,6 +109,14 @@ def test_what_is_saved_is_an_edit_by_hand_and_the_first_to_be_undone(shell: Shel
 def test_an_editor_that_is_none(shell: Shell, editor: str, says: str) -> None:
     done = shell("edit", EDITOR=editor)
     assert done.code == 2 and says in done.err and "a bug" not in done.err
+
+
+def test_at_a_terminal_vi_is_the_editor_where_none_is_set(shell: Shell, tmp_path: Path) -> None:
+    folder = Path(program(tmp_path, "vi")).parent
+    shell.env["PATH"] = f"{folder}:{shell.env['PATH']}"
+    shell.terminals = EVERY
+    shell.ok("edit", "memory/2026-11-20.md:2", EDITOR=" ")
+    assert told(shell) == ["+2", "./memory/2026-11-20.md"]
 
 
 def test_what_is_not_there_is_not_opened(shell: Shell, tmp_path: Path) -> None:

@@ -417,7 +417,7 @@ def _read_text(call: Call, words: list[str] | None, before: str) -> str:
 
 def _edit_text(call: Call, before: str) -> str:
     """Let the caller edit a text. Usage without an editor, or if it fails."""
-    words = editor_command(call, default="vi")
+    words = editor_command(call)
     with tempfile.TemporaryDirectory(prefix="ua-memory-") as folder:  # only its owner may look into it
         file = Path(folder) / "model.md"
         file.write_text(before, encoding="utf-8")

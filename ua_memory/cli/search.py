@@ -465,9 +465,9 @@ OPEN_TIMEOUT = 10.0
 def edit(call: Call, memory: Memory, target: str = Target) -> None:
     """Open a note or a fact in your editor, at its line; MEMORY.md without TARGET.
 
-    The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is committed
-    under your name when the editor ends, except of a note outside of memory/. A day without a log
-    (`edit today`) gets one when you save it.
+    The editor is $VISUAL, else $EDITOR, else vi; it may have arguments ("code --wait"). What you save is
+    committed under your name when the editor ends, except of a note outside of memory/. A day without a
+    log (`edit today`) gets one when you save it.
     """
     words = editor_command(call)
     file, line = memory.locate(target)
@@ -482,15 +482,17 @@ def edit(call: Call, memory: Memory, target: str = Target) -> None:
         screen.note(*done.notes)
 
 
-def editor_command(call: Call, default: str = "") -> list[str]:
-    """The caller's editor with its arguments. Usage if none is set."""
+def editor_command(call: Call) -> list[str]:
+    """The caller's editor with its arguments, vi at a terminal if none is set. Usage."""
+    default = "vi" if call.reads_terminal else ""
     named = next((one for one in map(call.env.get, ("VISUAL", "EDITOR")) if one and one.strip()), default)
     try:
         words = shlex.split(named)
     except ValueError as error:
         raise Usage(f"the editor {named!r} cannot be read: {error}", hint="set EDITOR") from error
     if not words:
-        raise Usage("no editor is set", hint="export EDITOR=nano, or vim, or 'code --wait'")
+        hint = "export EDITOR=nano, or vim, or 'code --wait'"
+        raise Usage("no editor is set, and this is no terminal", hint=hint)
     return words
 
 
