@@ -161,6 +161,20 @@ def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
     assert not fresh.insert("said", tags=["b"]).sighting
 
 
+def test_what_is_not_there_or_no_number_is_said_so(fresh: Memory) -> None:
+    for name in ("nope.md", "memory/nope.md", "nope", "notes/nope.md"):
+        with pytest.raises(NotFound, match="no such file in the bank"):
+            fresh.get(name)
+    for nan in (float("nan"), np.float64("nan"), Decimal("NaN")):
+        with pytest.raises(Usage, match="min_score must be a number"):
+            fresh.search("tea", min_score=nan)  # type: ignore[arg-type]
+    with pytest.raises(NotFound, match="no such session"):
+        fresh.list(session="8f2c")
+    fresh.insert("Ann drinks tea", session="8f2c")
+    assert fresh.list(session="8f2c").items and not fresh.list(session="8f2c", day="2026-01-01").items
+    assert repr(fresh) == f"Memory({str(fresh.store.bank.root)!r})"
+
+
 def test_many_facts_are_one_commit_and_each_is_there_once(fresh: Memory) -> None:
     known = fresh.insert("Bob drinks rum").id
     given: list[str | Fact] = [

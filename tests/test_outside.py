@@ -126,7 +126,7 @@ def test_a_note_there_is_named_as_in_a_link(shell: Shell) -> None:
     write(shell.home / "notes" / "old" / "kilns.md", "- wood\n")
     twice = shell("get", "kilns")
     assert twice.code == 2 and "2 files have this name" in twice.err and "old/kilns.md" in twice.err
-    assert "not a file of the bank" in shell("get", "Nobody").err
+    assert "no such file in the bank" in shell("get", "Nobody").err
 
 
 def test_an_old_windows_note_keeps_its_accents(shell: Shell) -> None:

@@ -100,7 +100,8 @@ def _fits(value: object, kind: str) -> bool:
             return False
         return all(isinstance(each, str) for each in value)
     if kind in ("int", "float"):  # also those of numpy, and decimals
-        return hasattr(value, "__index__" if kind == "int" else "__float__") and not isinstance(value, bool)
+        number = hasattr(value, "__index__" if kind == "int" else "__float__")
+        return number and not isinstance(value, bool) and str(value).casefold() != "nan"
     if kind == "Path":
         return isinstance(value, os.PathLike)
     names = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(value).__mro__}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -162,6 +162,9 @@ class Memory:
         index, self._index = self._index, None
         return index
 
+    def __repr__(self) -> str:
+        return f"Memory({str(self.store.bank.root)!r})"
+
     def __enter__(self) -> Memory:
         return self
 
@@ -250,6 +253,9 @@ class Memory:
             span = statements.block_span(data, path, named.id) if named.id else named.span
             return statements.excerpt(data, path, span)
         path = self._outside(found.path) or found.path
+        if not is_memory_file(path) and path.strip("./") and path[0] != "/" and "../" not in path:
+            hint = f"use MEMORY.md or a .md file under memory/, or: ua-memory search {shlex.quote(target)}"
+            raise NotFound("no such file in the bank", where=path[:200], hint=hint)
         files = self.index.files if path.startswith("/") else self.store
         return statements.excerpt(files.accepted_bytes(path), path, found.span, found.id)
 
@@ -343,15 +349,18 @@ class Memory:
         in, or the beginning of an id, `day` an ISO day on which it was said, or that it is about. NotFound
         for a name that the bank does not know.
         """
-        from ua_memory.index.filters import Filters
+        from ua_memory.index.filters import RECORDS, Filters
         from ua_memory.recall.search import LAST_DAY, list_items
         from ua_memory.retain.ledger import short_id
 
         at_least(0, limit=limit)
         names = tuple(self.entities.names(person)) if person.strip() else ()
-        if session:
-            with suppress(NotFound):
-                session = self.sessions.get(session).session
+        try:
+            session = self.sessions.get(session).session if session else ""
+        except NotFound:  # its words are not kept, or not here
+            said = Filters(sessions=(session, short_id(session)), kinds=RECORDS, retired=True)
+            if not list_items(self.index, said, 1, LAST_DAY, self._refresher(progress, vectors=False)).items:
+                raise
         sessions = tuple({session, short_id(session)}) if session else ()
         where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
         today = LAST_DAY if by_date else self.store.now().date().isoformat()
