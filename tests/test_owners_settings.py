@@ -65,14 +65,20 @@ def test_the_line_is_said_once_and_breaks_no_json(shell: Shell) -> None:
 
 def test_trust_shows_asks_and_takes_back(shell: Shell) -> None:
     shell.terminals, shell.width = EVERY, 400
+    assert "to review: ua-memory trust" in shell.ok("status").err
     asked = shell.ok("trust", stdin="n\n")
+    assert "without a warning" in asked.err and "not trusted" not in shell.ok("status").err
     assert "not trusted" in asked.out and str(shell.home / "private") in asked.out and "[y/N]" in asked.err
     assert hits(shell) == []
     assert "Trusted." in shell.ok("trust", stdin="y\n").out
     assert hits(shell)
     assert "[y/N]" not in shell.ok("trust").err
-    shell.ok("trust", "--revoke")
-    assert hits(shell) == []
+    says(shell, 'extraPaths = ["~/private"]', 'strip = ["secret"]')
+    assert "ignored: strip (to review" in shell.ok("status").err, "what is new is asked for"
+    shell.ok("trust", stdin="n\n")
+    assert hits(shell), "what was agreed to before counts"
+    assert shell.ok("trust", "--revoke").err == "" and hits(shell) == []
+    assert shell.ok("status").err == ""
 
 
 def test_without_a_person_trust_takes_a_yes(shell: Shell) -> None:

@@ -292,7 +292,7 @@ def untrusted(config: Config) -> str:
     from ua_memory.config import sensitive
 
     names = sensitive()
-    keys = ", ".join(names[name] for name in config.untrusted)
+    keys = ", ".join(names[name] for name in config.untrusted if name not in config.declined)
     where = discovery.SETTINGS
     return f"not trusted in {where}, and ignored: {keys} (to review: ua-memory trust)" if keys else ""
 

@@ -128,6 +128,8 @@ RULES: Mapping[str, Callable[[Any, str], None]] = {
 # bank.
 
 
+NO = "no:"
+"""Before the hash of a setting that the owner declined."""
 MOST_TRUSTED = 100
 """Hashes that are kept of one bank, the newest ones."""
 
@@ -152,7 +154,8 @@ class Config:
     `sources` says of each where its value is from: 'default', 'ua-memory.toml', 'config.toml' (the user's) or
     the variable's name. `unknown` are the keys of the bank's file that no setting has, `unknown_user` those
     of the user's: a typo must not be silent. `untrusted` is what the bank's file says of sensitive settings
-    and nobody has agreed to; `problems` say what was wrong where the reading went on with defaults.
+    and nobody has agreed to, `declined` to which of them the owner said no; `problems` say what was wrong
+    where the reading went on with defaults.
     """
 
     id: str = _setting("", "id", "the bank's id, made by init", of_bank=True)
@@ -318,6 +321,7 @@ class Config:
     unknown: tuple[str, ...] = ()
     unknown_user: tuple[str, ...] = ()
     untrusted: Mapping[str, Any] = field(default_factory=dict)
+    declined: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
 
     @property
@@ -410,7 +414,7 @@ def load(root: Path | str, env: Mapping[str, str], *, lenient: bool = False) -> 
     return Config(
         **values, sources=sources, unknown=tuple(_unknown_keys(reading.bank, known)),
         unknown_user=tuple(_unknown_keys(reading.user, known - {"id", "trail"})),
-        untrusted=reading.untrusted, problems=tuple(reading.problems),
+        untrusted=reading.untrusted, declined=frozenset(reading.declined), problems=tuple(reading.problems),
     )  # fmt: skip
 
 
@@ -421,6 +425,7 @@ class _Reading:
         self.root, self.env, self.lenient = root, env, lenient
         self.problems: list[str] = []
         self.untrusted: dict[str, Any] = {}
+        self.declined = set[str]()
         folder = user_folder(env)
         self.files = {USER: folder / USER if folder else None, SETTINGS: root / SETTINGS}
         self.user = self._file(USER)
@@ -439,8 +444,10 @@ class _Reading:
                 continue
             if source == SETTINGS and spec.metadata["sensitive"] and value != getattr(Config(), spec.name):
                 who = bank_id or _path_id(self.root)
-                if _digest(self.root, spec, value) not in self.trusted.get(who, ()):
+                digest, agreed = _digest(self.root, spec, value), self.trusted.get(who, ())
+                if digest not in agreed:
                     self.untrusted[spec.name] = value
+                    self.declined |= {spec.name} if NO + digest in agreed else set()
                     continue
             return value, source
         return None, "default"
@@ -540,9 +547,16 @@ def trust(root: Path, env: Mapping[str, str], config: Config, names: Iterable[st
         _keep(root, env, config, lambda there: [*(each for each in there if each not in fresh), *fresh])
 
 
-def distrust(root: Path, env: Mapping[str, str], config: Config) -> None:
-    """Forget all that was agreed to of this bank."""
-    _keep(root, env, config, lambda _: [])
+def distrust(root: Path, env: Mapping[str, str], config: Config, *, wholly: bool) -> None:
+    """Remember that the owner says no to what is not trusted yet, or `wholly` to all that the bank's file
+    says of sensitive settings: nothing warns of it until it changes."""
+    specs = [s for s in _table() if s.name in config.untrusted]
+    specs += [
+        s for s in _table() if wholly and s.metadata["sensitive"] and config.sources[s.name] == SETTINGS
+    ]
+    values = (config.untrusted.get(spec.name, getattr(config, spec.name)) for spec in specs)
+    said = [NO + _digest(root, spec, value) for spec, value in zip(specs, values, strict=True)]
+    _keep(root, env, config, lambda there: [*({} if wholly else dict.fromkeys(there)), *said])
 
 
 def save(file: Path, data: bytes) -> None:

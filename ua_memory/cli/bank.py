@@ -425,7 +425,7 @@ def config_set(
 def trust(
     call: Call,
     yes: bool = Option(False, "--yes", help="Do not ask for confirmation."),
-    revoke: bool = Option(False, "--revoke", help="Stop trusting this bank's settings."),
+    revoke: bool = Option(False, "--revoke", help="Ignore this bank's settings, without a warning."),
 ) -> None:
     """Trust the sensitive settings of a bank.
 
@@ -435,14 +435,16 @@ def trust(
     root, env = paths.bank_root(call), caller.environment(call)
     loaded = caller.settings_of(call, root)
     if revoke:
-        config.distrust(root, env, loaded)
+        config.distrust(root, env, loaded, wholly=True)
         loaded = caller.settings_of(call, root)
     screen, fresh = Screen(call), bool(loaded.untrusted) and not revoke
     views.show_sensitive(screen, root, loaded)
     if fresh and not yes:
         if not call.reads_terminal or call.as_json:
             raise Usage("there is no terminal to ask", hint="review them, then: ua-memory trust --yes")
-        fresh = output.confirm(call, "Trust these settings?")
+        fresh = output.confirm(call, "Trust these settings?", "They stay ignored, without a warning.")
+        if not fresh:
+            config.distrust(root, env, loaded, wholly=False)
     if fresh:
         config.trust(root, env, loaded)
     now = caller.settings_of(call, root)

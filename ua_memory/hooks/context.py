@@ -488,7 +488,7 @@ def cache_settings(bank: Bank, config: Config, env: Mapping[str, str]) -> None:
     from ua_memory.config import settings
 
     root, state = str(bank.root), str(bank.state)
-    if config.problems or config.untrusted:
+    if config.problems or config.untrusted.keys() - config.declined:
         return
     if any(row and time.time_ns() - row[discovery.CTIME] < RACY_NS for row in _settings_files(root, env)):
         return
