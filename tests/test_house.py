@@ -140,6 +140,7 @@ REMEMBERED = {
     "llm.tools": {"_check_schema", "_strict"},
     "markdown.document": {"_cache"},
     "recall.dedupe": {"_letters"},
+    "recall.newer": {"_value_sentences"},
     "text.dates": {"when_in_text"},
     "store.saves": {"_cached_records"},
 }

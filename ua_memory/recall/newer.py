@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -144,9 +144,10 @@ _LEFT_BEFORE = re.compile(
     r"['’\s]\s*(?:\S+\s){0,2}?)\Z"
 )
 """What stands before a value that is left for another: "moved from", "no more"."""
+_DENIES_VALUE = re.compile(r"\b(?:no|not|nicht|pas|non|não|niet)\s")
 _DENIED_BEFORE = re.compile(
     r"(?:[,;(–-]\s*|\s)(?:(?:y|e|et|und|and|en)\s+|(?<=[,;(–-]\s)|(?<=[,;(]))"
-    r"(?:no|not|nicht|pas|non|não|niet)\s+(?:\S+\s)?\Z"
+    rf"{_DENIES_VALUE.pattern}\s*(?:\S+\s)?\Z"
 )
 """What stands before one that is named as wrong: "14, not 12", "256 y no 212"."""
 _DAY_NUMBER = re.compile(r"\d{1,2}(?=\W|st|nd|rd|th)")
@@ -270,6 +271,10 @@ class _ValueSentence:
         """Whether it states a change, outside of its reason: "slow because 57 dropped the index"."""
         return CHANGED_FOLDED.search(_REASON_CLAUSE.sub(" ", self.folded)) is not None
 
+    @cached_property
+    def gives_way(self) -> bool:
+        return re.search(rf"\b{_GIVES_WAY}", self.text) is not None
+
     def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
         Mondays"."""
@@ -314,7 +319,8 @@ def _before(text: str, at: int) -> str:
     return text[max(0, at - 300) : at]
 
 
-def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
+@lru_cache(maxsize=1024)  # what is found once is often found again
+def _value_sentences(text: str, plain: bool = True) -> Sequence[_ValueSentence]:
     """The sentences of a text that state a value; with `plain` all of them."""
     found, before = list[_ValueSentence](), ""
     rows = _TABLE.sub(
@@ -379,6 +385,10 @@ class _Comparison:
             else _value_sentences(_in_digits(one.item.text, text))
             for one, text in zip(self.near, self._texts, strict=True)
         ]
+        self._denying = [
+            [each for each in stated if each.values and _DENIES_VALUE.search(each.folded)]
+            for stated in self._stated
+        ]
         self._may_replace = [any(each.may_replace for each in stated) for stated in self._stated]
         self._able = [rank for rank, may in enumerate(self._may_replace) if may]
         moving = _moving(self.near, self._texts)
@@ -422,7 +432,7 @@ class _Comparison:
         """Why a hit does not replace one that was said earlier by a value, '' if it does. A note without a
         day may be younger: it is replaced only by what names its value as wrong."""
         one, old, why = self.near[rank], self.near[n], "it states no value"
-        if any(self._corrects(*pair) for pair in product(self._stated[rank], self._stated[n])):
+        if any(self._corrects(*pair) for pair in product(self._denying[rank], self._stated[n])):
             return ""
         if not old.item.day:
             return "the other has no day, and it does not say that its value is wrong"
@@ -448,13 +458,13 @@ class _Comparison:
         """Whether a sentence gives another value, names that of an older one as wrong, and shares a word, or
         two if it is a small number: "the hall opens at 9, not 12" says nothing of 12 chairs in the hall; or
         all that is asked for, which many texts may have."""
-        if not new.values or not old.values:  # most pairs
-            return False
         other = any(new.values[kind] - old.values[kind] for kind in new.values.keys() & old.values.keys())
         denied = new.denied_value_of(old) if other else ""
+        if not denied:
+            return False
         all_asked = len(self.asked) > 1 and self.asked <= new.words & old.words
         least = 1 if len(denied) > 2 else 2
-        return bool(denied) and (all_asked or self._count_distinctive(new, old) >= least)
+        return all_asked or self._count_distinctive(new, old) >= least
 
     def are_related(self, rank: int, n: int) -> bool:
         """Whether two hits share a word, or the one states a move."""
@@ -475,10 +485,10 @@ class _Comparison:
         kinds = new.values.keys() & old.values.keys()
         if not kinds and (new.values or old.values):  # most pairs
             return _NO_OTHER_VALUE
-        changed = new.changed or (bool(kinds) and new.leaves_value_of(old))
+        changed = bool(kinds) and (new.changed or new.leaves_value_of(old))
         kinds -= set() if changed else {"day"}
         if not any(new.values[kind] - old.values[kind] for kind in kinds):
-            may = new.values == old.values and (changed or new.denies != old.denies)
+            may = new.values == old.values and (changed or new.denies != old.denies or new.changed)
             other = may and (
                 _contradicts(new, old) or _renames(new, old, self.asked) or _passes_on(new, old, self.asked)
             )
@@ -576,7 +586,7 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
 def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
     """Whether the new sentence states a change and gives one other name for what is asked for: "My doctor is
     Dr Salvi", "I changed doctor: now I see Dr Pini"."""
-    if not (new.changed and old.names and new.names - old.names):
+    if not (old.names and new.names - old.names and new.changed):
         return False
     own = (asked & old.words) - old.names
     if not own or not own <= new.words - new.names:
@@ -588,7 +598,7 @@ def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) ->
 
 def _passes_on(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
     """Whether who is asked for gave way to another: Ines is the secretary, Marta took that over from Ines."""
-    return bool(new.says_change and asked & old.words & new.words) and any(
+    return bool(new.gives_way and new.says_change and asked & old.words & new.words) and any(
         re.search(rf"\b{_GIVES_WAY}{name}\b", new.text)
         and re.search(rf"\b(?:{name} {_IS}|{_IS} {name})\b", old.text)
         for name in map(re.escape, entities(old.text))
