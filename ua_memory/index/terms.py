@@ -804,8 +804,8 @@ def guess_languages(words: frozenset[str]) -> list[str]:
     """The languages, by the stemmer's names, that a text with these lower-case words may be in: several with
     equal scores, none for English or without a strong indicator."""
     scores = _language_scores(words)
-    letters = {letter for word in words if not word.isascii() for letter in word}
-    for language in {language for letter in letters & _LETTERS.keys() for language in _LETTERS[letter]}:
+    letters = _LETTERS.keys() & set("".join(words))
+    for language in {language for letter in letters for language in _LETTERS[letter]}:
         scores[language] = scores.get(language, 0) + STRONG
     most = max(scores.values(), default=0)
     if most < STRONG or scores.get("english") == most:

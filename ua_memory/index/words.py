@@ -64,7 +64,7 @@ class Vocabulary:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._stems: dict[str, str] = {}
-        self._item_stems: dict[str, tuple[str, ...]] = {}
+        self._item_stems: dict[str, frozenset[str]] = {}
         self._frequencies: dict[str, int] = {}
         self._count: int | None = None
         self._version = -1
@@ -73,8 +73,8 @@ class Vocabulary:
         for statement in STEMMER_TABLES:
             db.execute(statement)
 
-    def item_stems(self, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """{item key: the distinct stems of its text and context}."""
+    def item_stems(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
+        """{item key: the stems of its text and context}."""
         self._refresh()
         if len(self._item_stems) + len(keys) > MOST_ITEMS:
             self._item_stems.clear()
@@ -84,8 +84,8 @@ class Vocabulary:
                 f" ON words.rowid = items.rowid WHERE items.key IN ({placeholders(part)})"
             )
             texts = {key: distinct_words(text) for key, text in self.db.execute(query, part)}
-            stems = self.stems(frozenset().union(*texts.values()))
-            self._item_stems.update((key, tuple({stems[w] for w in own})) for key, own in texts.items())
+            stem = self.stems(frozenset().union(*texts.values())).__getitem__
+            self._item_stems.update((key, frozenset(map(stem, own))) for key, own in texts.items())
         return {key: self._item_stems[key] for key in keys if key in self._item_stems}
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:

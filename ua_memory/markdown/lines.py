@@ -45,6 +45,8 @@ def is_visible(text: str) -> bool:
 def indent_of(line: str) -> tuple[int, int]:
     """Columns and characters of leading white space; a tab reaches the next multiple of 4."""
     chars = len(line) - len(line.lstrip(BLANK))
+    if not chars:  # most lines
+        return 0, 0
     return len(line[:chars].expandtabs(4)), chars
 
 

@@ -523,8 +523,9 @@ def matching_stems(
 ) -> dict[str, frozenset[str]]:
     """{item key: the wanted stems in its text, heading or tags}. `forms` as in `Weights`."""
     wanted_by = {stem: _query_stems(stem, wanted, forms) for stem in (*wanted, *forms)}
+    known = frozenset(wanted_by)
     return {
-        key: frozenset(each for stem in wanted_by.keys() & stems for each in wanted_by[stem])
+        key: frozenset(each for stem in known & stems for each in wanted_by[stem])
         for key, stems in words.vocabulary.item_stems([item.key for item in items]).items()
     }
 

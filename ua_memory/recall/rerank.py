@@ -194,9 +194,9 @@ class Stems(NamedTuple):
 class TokenMatches:
     """The similarities between a query's tokens and texts.
 
-    `words` are the query's words with stems, `weights` their weights, which sum to 1; `by_stems` are those
-    that are matched by stems, since the model does not know them well. `any_tokens`: whether any text has
-    token vectors.
+    `words` are the query's words with stems, `weights` their weights, which sum to 1; `by_stems` are the
+    numbers of those that are matched by stems, since the model does not know them well. `any_tokens`:
+    whether any text has token vectors.
     """
 
     def __init__(self, asked: ParsedQuery, embedded: EmbeddedQuery) -> None:
@@ -209,8 +209,8 @@ class TokenMatches:
         self.words = [word for word in asked.words if word.stems]
         tokens = [_tokens(asked, word, embedded) for word in self.words]
         self.by_stems = {
-            word
-            for word, own in zip(self.words, tokens, strict=True)
+            number
+            for number, (word, own) in enumerate(zip(self.words, tokens, strict=True))
             if word.whole or not own or not self._english
         }
         weights = np.array([word.weight for word in self.words], dtype=np.float32)
@@ -356,11 +356,15 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, 
     own = matches.word_scores([item.vhash for item in items])
     with_stems = [(n, item, have) for n, item in enumerate(items) if (have := stems.text.get(item.key))]
     untokenized = {item.key for item in matches.without_tokens(item for _, item, _ in with_stems)}
+    words_of: dict[str, list[int]] = {}
     for w, word in enumerate(matches.words):
-        every, wanted = word in matches.by_stems, {*word.stems, word.whole}
-        for n, item, have in with_stems:
-            if (every or item.key in untokenized) and not wanted.isdisjoint(have):
-                own[w, n] = max(own[w, n], STEM_MATCH * _stem_share(word, have))
+        for stem in {*word.stems, word.whole}:
+            words_of.setdefault(stem, []).append(w)
+    for n, item, have in with_stems:
+        for w in {w for stem in have for w in words_of[stem]}:
+            if w in matches.by_stems or item.key in untokenized:
+                own[w, n] = max(own[w, n], STEM_MATCH * _stem_share(matches.words[w], have))
+    for w, word in enumerate(matches.words):
         others = _aliases(asked, word)
         if others:
             own[w] = np.maximum(own[w], [STEM_MATCH * index_items.mentions(item, others) for item in items])

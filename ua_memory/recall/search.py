@@ -448,7 +448,10 @@ class _Search:
         return steps.answers(queries, [])
 
     def _preload(self, embedded: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
-        """Read the files of the keyword hits, which will probably be shown, until the query is embedded."""
+        """Read the embeddings of the keyword hits, which are compared, and the files of the first, which will
+        probably be shown, until the query is embedded."""
+        if not embedded.ready:
+            self.index.cache.read(self.index.embeds.model, [one.item.vhash for one in likely])
         for one in likely[: self.limit]:
             if not embedded.ready:
                 self.present.preload(one.item.path)
