@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_told_and_not_tried_until_it_is_saved(
     memory: Memory, notes: Callable[..., Path]
 ) -> None:
     path = notes("a.md", SAID)
-    path.write_bytes(b"\xff\xfe\x00")
+    path.write_bytes(b"\0 no text")
     memory.watches.add(path.parent)
     assert [name for name, _ in memory.watches.run(now=True).failed] == [str(path)]
     assert not memory.watches.due(modelled=True) and memory.watches.list()[0][0].files[str(path)].error
