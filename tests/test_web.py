@@ -1529,7 +1529,7 @@ def test_a_search_is_typed_and_its_hit_chosen(filled: Path) -> None:
     types("\x1b[B", "▶")
     types("\x1b[A", "▶")
     types("\r", "Any key goes back")
-    assert "from agent, in python" in shown
+    assert "from an agent, in python" in shown
     types("\x1b", "by words")
     shown = ""
     os.write(ours, b"\x19")

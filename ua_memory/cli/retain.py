@@ -108,6 +108,15 @@ def retain(
     retain_items(call, memory, items, wait=wait, dry_run=dry_run)
 
 
+def _show_retained(call: Call, memory: Memory, done: Sequence[RetainResult], model: object) -> None:
+    """Print what was saved of each text, and once a bank that a model would do better."""
+    for one in done:
+        views.show_retain(Screen(call), one)
+    chosen = any(one.facts and one.item.mode != "chunks" for one in done)
+    if model is None and chosen and not told_before(memory, "model"):
+        Screen(call).note(views.NO_MODEL)
+
+
 def retain_items(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, dry_run: bool) -> None:
     """Retain texts now or in a background process, or with `dry_run` print what it would do and cost."""
     model = call.model(memory)
@@ -118,7 +127,7 @@ def retain_items(call: Call, memory: Memory, items: list[TextItem], *, wait: boo
         with _still_queued(call, memory), progress(call, "Reading chunks") as tell:
             done = memory.documents.retain(items, model=model, tell=tell)
         emit_json(call, {"retained": [views.retain_json(one) for one in done]})
-        views.show_retain(Screen(call), done, modelled=model is not None)
+        _show_retained(call, memory, done, model)
     else:
         spawn.ignore_hangup()
         keys = memory.documents.enqueue(items, model=model)
@@ -270,7 +279,8 @@ def watch_run(
     with progress(call, "Reading chunks") as tell:
         caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
     emit_json(call, views.watch_run_json(caught))
-    views.show_watch_run(Screen(call), caught, bool(model))
+    _show_retained(call, memory, caught.done, model)
+    views.show_watch_run(Screen(call), caught)
 
 
 # -- flush -------------------------------------------------------------------------------------------------
@@ -466,7 +476,7 @@ def queue_retry(
             retained = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
     more = {"retained": [views.retain_json(one) for one in retained]} if retained or texts else {}
     if retained:
-        views.show_retain(Screen(call), retained, modelled=call.model(memory) is not None)
+        _show_retained(call, memory, retained, call.model(memory))
 
     def retry(**how: Any) -> Flush | None:
         memory.queue.retry_conversations(turns, **how)

@@ -41,6 +41,10 @@ TEXT_LENGTH = 72
 """Characters of a fact that are quoted."""
 QUOTED_TEXTS = 4
 """With so many facts, only the first few are quoted."""
+ORIGINS = {
+    "person": "from a person", "agent": "from an agent", "tool": "from a tool", "web": "from the web",
+    "import": "imported", "compaction": "from a summary of a session",
+}  # fmt: skip
 CLIENTS = {"cli": "", "mcp": "An agent over MCP", "python": "A program"}
 """Clients whose name in the log differs from their own."""
 UNNAMED_DOORS = frozenset({"cli", "daemon", "doctor", "editor", "store", ""})
@@ -765,8 +769,9 @@ class _ChainTree:
             source = f" ({quote.source})" if quote.source else ""
             self._text(f"“{quote.text}”{source}", rest, rest, "match")
         said = step.session
+        client = "" if said.client == "cli" else said.client
         parts = (
-            f"from {said.origin}", said.client and f"in {said.client}",
+            ORIGINS.get(said.origin, said.origin), client and f"in {client}",
             said.session and f"session {said.session}", " ".join(filter(None, (said.day, said.time))),
             said.source,
         )  # fmt: skip

@@ -180,15 +180,8 @@ def flush_preview_json(found: Flush, cost: Estimate | None) -> dict[str, Any]:
 # -- retain ----------------------------------------------------------------------------------------------
 
 
-def show_retain(screen: Screen, done: Sequence[RetainResult], *, modelled: bool) -> None:
-    """Print what was saved of each text."""
-    for one in done:
-        _show_text(screen, one)
-    if not modelled and any(one.facts and one.item.mode != "chunks" for one in done):
-        screen.note(NO_MODEL)
-
-
-def _show_text(screen: Screen, one: RetainResult) -> None:
+def show_retain(screen: Screen, one: RetainResult) -> None:
+    """Print what was saved of a text."""
     name, label = one.item.document_id or "The text", commit_label(one.revision)
     if one.repeated:
         screen.line(f"{name} was retained before; nothing changed (", label, ")")
@@ -498,9 +491,8 @@ def waiting_json(one: QueueEntry) -> dict[str, Any]:
 # -- watch -----------------------------------------------------------------------------------------------
 
 
-def show_watch_run(screen: Screen, run: WatchResult, modelled: bool) -> None:
-    """Print what was retained of the watched paths, and what was left for later."""
-    show_retain(screen, run.done, modelled=modelled)
+def show_watch_run(screen: Screen, run: WatchResult) -> None:
+    """Print what was left for later of the watched paths."""
     if not run.done:
         waits = "Nothing to read yet: recently saved files are read once they stop changing."
         screen.line(waits if run.young else "Nothing has changed.")
