@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -110,6 +111,20 @@ app.main()
 """
     told = forking().run(["daemon", "start"], place.root, place.environment("auto"), code=code)
     assert told.code == 5 and "cannot be started: no private folder for a socket\n" in told.err
+
+
+@pytest.mark.parametrize("lacking", ["git", "memory"])
+def test_none_starts_with_less_than_other_shells_have(lacking: str, place: Place, tmp_path: Path) -> None:
+    """One that cron had started without git left uncommitted what any shell wrote, until it was stopped."""
+    path = f"PATH={tmp_path} " if lacking == "git" else "ulimit -v 1000000; "
+    run = f"{path}{shlex.quote(sys.executable)} -m ua_memory daemon start"
+    told = subprocess.run(
+        ["/bin/sh", "-c", run], cwd=place.root, env=place.environment("auto"), capture_output=True, text=True
+    )
+    assert told.returncode == 5 and not is_running(place.local)
+    why = f"{tmp_path}: git is not on the PATH" if lacking == "git" else "too little memory for Chroma"
+    assert f"the daemon cannot be started: {why}" in told.stderr
+    assert ", commit " in place.run("insert", "the next shell has both of them again").out
 
 
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:

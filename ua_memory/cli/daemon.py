@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,9 +26,9 @@ from ua_memory.daemon import spawn
 from ua_memory.daemon.server import CallerStream, Service, standard_input
 from ua_memory.daemon.spawn import AlreadyRuns, Log, daemon_pid, ensure_answers, is_running, process_lock
 from ua_memory.daemon.worker import WarmBank
-from ua_memory.errors import Busy, Usage
+from ua_memory.errors import Busy, GitFailed, OutOfMemory, Usage
 from ua_memory.hooks.context import placeholder_values, records_of_caller
-from ua_memory.index import embedding
+from ua_memory.index import embedding, vectors
 from ua_memory.mcp import relay, tools
 from ua_memory.mcp.tools import offered_tools
 from ua_memory.paths import default_bank, is_bank
@@ -344,12 +345,22 @@ def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None
         time.tzset()
 
 
+def _require_means(env: Mapping[str, str]) -> None:
+    """GitFailed, OutOfMemory: a daemon serves every shell, and must not have less than they may have. Without
+    git it would leave uncommitted what they can commit; without memory it would search by keywords only."""
+    if not shutil.which("git", path=env.get("PATH")):
+        raise GitFailed("git is not on the PATH", where=env.get("PATH"), hint="install git, or extend PATH")
+    if embedding.free_address_space() < vectors.OPEN_BYTES:
+        raise OutOfMemory("too little memory for Chroma", hint="raise the limit (ulimit -v)")
+
+
 def serve(call: Call, memory: Memory) -> str:
     """Run the bank's daemon until there is a reason to exit, and return the reason. AlreadyRuns."""
     embedding.use_one_arena()
     # Small matrices: two threads wait for each other longer than one thread takes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank
+    _require_means(call.env)
     memory.store.make_state()
     gc.set_threshold(10_000)  # a search makes thousands of short-lived objects without reference cycles
     with process_lock(bank.local / "daemon.lock"):
