@@ -35,6 +35,7 @@ from ua_memory.daemon.connect import BUSY, NEEDS_INPUT, OTHER_BANK, OTHER_CODE
 from ua_memory.daemon.connect import RequestRefused as Refused
 from ua_memory.daemon.spawn import LARGEST_LOG, Log, is_running
 from ua_memory.daemon.worker import Job, Worker
+from ua_memory.errors import Busy
 
 
 def made(folder: Path) -> Place:
@@ -125,6 +126,22 @@ def test_none_starts_with_less_than_other_shells_have(lacking: str, place: Place
     why = f"{tmp_path}: git is not on the PATH" if lacking == "git" else "too little memory for Chroma"
     assert f"the daemon cannot be started: {why}" in told.stderr
     assert ", commit " in place.run("insert", "the next shell has both of them again").out
+
+
+def test_one_of_another_user_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`daemon restart` was to be typed, which waited for 35 seconds and had no right to stop it."""
+
+    def kill(pid: int, number: int) -> None:
+        raise PermissionError
+
+    place.local.mkdir(parents=True, exist_ok=True)
+    with client.process_lock(place.local / "daemon.lock"):
+        monkeypatch.setattr(client.os, "kill", kill)
+        silent = client.not_answering(place.local)
+        assert silent.hint == f"another user started it: sudo kill {os.getpid()}"
+        bank, call = SimpleNamespace(root=place.root, local=place.local), SimpleNamespace(env=os.environ)
+        with pytest.raises(Busy, match="does not answer"):
+            stopping._stop(cast("Any", bank), cast("Any", call))
 
 
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:

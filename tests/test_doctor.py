@@ -7,6 +7,7 @@ import shutil
 import stat
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from banks import DAY, Bank, new_bank
@@ -72,6 +73,19 @@ def test_the_disk_is_full_or_read_only(there: Bank, monkeypatch: pytest.MonkeyPa
     assert not found.ok and found.seen.endswith(str(there.root / "memory"))
 
 
+def test_what_root_left_in_a_bank_is_given_back(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a `sudo ua-memory insert` the owner's commits failed by and by, and the hint was `git fsck`."""
+    folder, mine = there.store.bank.git_dir / "objects", os.getuid()
+    monkeypatch.setattr("os.access", lambda path, mode: not Path(path).is_relative_to(folder))
+    monkeypatch.setattr("os.getuid", lambda: mine + 1)
+    found = check(there, "writing")
+    assert str(folder) in found.seen and " more; another user's" in found.seen
+    assert found.hint == f"sudo chown -R {mine + 1} {there.root}"
+    monkeypatch.setattr("os.statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    found = check(there, "writing")
+    assert "mounted read-only" in found.seen and found.hint.startswith("sudo mount -o remount,rw /")
+
+
 def test_a_setting_nobody_knows(there: Bank) -> None:
     there.store.config = replace(there.store.config, unknown=("core.token", "limt"))
     found = check(there, "settings", mend=True)
@@ -96,7 +110,7 @@ def test_an_open_state_folder_is_closed(there: Bank) -> None:
 def test_what_lies_open_in_the_state_is_closed(there: Bank) -> None:
     """I67"""
     local = there.store.bank.local
-    local.mkdir(mode=0o755)
+    local.mkdir(mode=0o755, exist_ok=True)
     local.chmod(0o755)
     (local / "daemon.log").touch()
     (local / "daemon.log").chmod(0o640)

@@ -89,8 +89,7 @@ def status(call: Call, memory: Memory) -> None:
     """Show whether it runs, since when, and what it has loaded."""
     found, local = spawn.status(memory.store.bank.root, call.env), memory.store.bank.local
     if found is None and is_running(local):
-        what = "the daemon does not answer"
-        raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
+        raise spawn.not_answering(local)
     _print_status(call, found, "Running")
 
 
@@ -129,6 +128,8 @@ def _stop(bank: Bank, call: Call) -> dict[str, Any] | None:
     """Stop a bank's daemon and return its last status, only its process id if it did not answer, or None if
     none ran. Busy if it does not exit."""
     found, pid = spawn.status(bank.root, call.env), daemon_pid(bank.local)
+    if found is None and spawn.is_another_users(pid):
+        raise spawn.not_answering(bank.local)
 
     def stop() -> object:
         return found and spawn.status(bank.root, call.env, "stop")

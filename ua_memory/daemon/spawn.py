@@ -199,6 +199,25 @@ def ensure_started(bank: Bank | Folders, env: Mapping[str, str], *, warm: bool =
     return True
 
 
+def not_answering(local: Path) -> Busy:
+    """The error about a daemon that runs, but does not answer."""
+    pid, hint = daemon_pid(local), "ua-memory daemon restart"
+    if is_another_users(pid):  # root's, after a `sudo ua-memory search`: only root can use its socket
+        hint = f"another user started it: sudo kill {pid}"
+    return Busy("the daemon does not answer", where=str(local / "daemon.lock"), hint=hint)
+
+
+def is_another_users(pid: int) -> bool:
+    """Whether a process belongs to another user, so that we cannot stop it."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 MODEL_VARIABLES = ("ANTHROPIC_", "OPENAI_", "UA_MEMORY_PROVIDER", "UA_MEMORY_MODEL")
 """Prefixes of the variables that choose a model, or hold its key."""
 
@@ -229,8 +248,7 @@ def ensure_answers(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> 
         if process is None and not is_running(bank.local):
             process = start_daemon(bank, env, key=key)
         elif process is None and is_bank_silent(bank.root, env):
-            hint = "ua-memory daemon restart"
-            raise Busy("the daemon does not answer", where=str(bank.root), hint=hint)
+            raise not_answering(bank.local)
         elif process is not None and process.poll():
             said = [row.partition("error: ")[2] for row in Log(bank.local).tail(8)]
             why = next(filter(None, reversed(said)), "ua-memory daemon logs may say why")
@@ -363,7 +381,7 @@ def daemon_checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
     found = status(bank.root, env)
     if found is None:
         seen = f"process {daemon_pid(bank.local)} runs, but does not answer"
-        yield Check("daemon", False, seen, "ua-memory daemon restart")
+        yield Check("daemon", False, seen, not_answering(bank.local).hint or "")
         return
     yield Check("daemon", True, f"process {found['pid']} answers")
     watch = found["watch"]

@@ -292,17 +292,33 @@ def _check_git(store: Store) -> CheckResult:
 
 
 def _check_writable(store: Store) -> CheckResult:
-    root = store.bank.root
-    bad = [p for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
-    if (lock := store.bank.state / "lock").is_dir():
+    bank = store.bank
+    root = bank.root
+    if (lock := bank.state / "lock").is_dir():
         return f"not writable: {lock}, is a folder", shlex.join(["rm", "-r", str(lock)])
-    free = shutil.disk_usage(root).free
-    if bad:
-        me = os.getuid() if hasattr(os, "getuid") else 0
-        mine = all(path.stat().st_uid == me for path in bad)
-        mend = ["chmod", "u+rwx"] if mine else ["sudo", "chown", "-R", str(me)]
-        return f"not writable: {', '.join(map(str, bad))}", shlex.join([*mend, *map(str, bad)])
-    return f"writable, {free >> 20} MB free", "free disk space" if free <= 50 << 20 else ""
+    tops = [bank.state, store.history.shared / "objects", store.history.shared / "refs"]
+    inner = (Path(folder) for top in tops for folder, _, _ in os.walk(top))
+    bad = [p for p in dict.fromkeys((root, root / LOGS, *inner)) if p.exists() and not os.access(p, os.W_OK)]
+    if not bad:
+        free = shutil.disk_usage(root).free
+        return f"writable, {free >> 20} MB free", "free disk space" if free <= 50 << 20 else ""
+    more = f" and {len(bad) - LISTED_FILES} more" if len(bad) > LISTED_FILES else ""
+    seen = f"not writable: {', '.join(map(str, bad[:LISTED_FILES]))}{more}"
+    if not hasattr(os, "getuid"):
+        return seen, "make them writable"
+    if os.statvfs(bad[0]).f_flag & os.ST_RDONLY:
+        return f"{seen}: mounted read-only", f"sudo mount -o remount,rw {quote(_mount_of(bad[0]))}"
+    me = os.getuid()
+    if all(path.stat().st_uid == me for path in bad):
+        return seen, shlex.join(["chmod", "u+rwx", *map(str, bad)])
+    # Such as after a `sudo ua-memory insert`: it leaves folders in between that will be written some day.
+    theirs = [root, *(top for top in tops if not top.is_relative_to(root))]
+    return f"{seen}; another user's", shlex.join(["sudo", "chown", "-R", str(me), *map(str, theirs)])
+
+
+def _mount_of(path: Path) -> str:
+    """The mount that a path is on."""
+    return str(next(folder for folder in (path, *path.parents) if folder.is_mount()))
 
 
 def _check_private(store: Store) -> CheckResult:
