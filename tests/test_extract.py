@@ -995,6 +995,7 @@ def test_a_corrected_day_is_the_day_of_the_event() -> None:
         ("Which formatter should I use?", "ruff. Black is not an option.", True),
         ("Soll ich mit Tabs oder Leerzeichen einrücken?", "Leerzeichen, bitte.", True),
         ("Should I delete the old staging server?", "Not yet! Keep it until the audit is over.", True),
+        ("Orders overlap with the labels, shall I drop them?", "yes drop them, it's leakage basically", True),
         ("I would enable two-factor login for all admins.", "yes, but only for admins, not customers", True),
         ("Should I run the tests now or later?", "later please, I'm in a meeting", False),
         ("What should I do next?", "the migration of the users table", False),
@@ -1008,6 +1009,45 @@ def test_a_corrected_day_is_the_day_of_the_event() -> None:
 def test_a_choice_or_a_limited_yes_is_kept_with_its_question(asked: str, said: str, kept: bool) -> None:
     found = texts(extract(talk(("assistant", asked), ("person", said), ("assistant", "OK."))))
     assert found == ([f"{asked} – {said}"] if kept else [])
+
+
+@pytest.mark.parametrize(
+    "offered, said, kept",
+    [
+        ("Options:\n1. use Postgres\n2. use a file for each", "2", "use a file for each – 2"),
+        ("How do we fill it?\n- **A)** zeros\n- **B)** the median", "b please", "the median – b please"),
+        ("(a) lose one, (b) lose half of them, (c) wait", "a and c", "lose one; wait – a and c"),
+        ("1. retry\n2. give up\n\nHow many retries should it be?", "2", "How many retries should it be? – 2"),
+        ("I did this:\n1. read the log\n2. ran the tests", "ok, run 3 more", ""),
+    ],
+)
+def test_what_is_chosen_by_its_number_is_kept_in_words(offered: str, said: str, kept: str) -> None:
+    found = texts(extract(talk(("assistant", offered), ("person", said), ("assistant", "OK."))))
+    assert [one.removeprefix("How do we fill it? ") for one in found] == ([kept] if kept else [])
+
+
+def test_a_person_who_talks_is_believed_sooner_than_one_whose_agent_works() -> None:
+    said = ("person", "flam camping full in july they wrote me")
+    chat = [("person", "hm let me think about it"), ("assistant", "Sure.")] * 20
+    work = [("person", "go on"), ("tool", "Bash make: ok"), ("tool", "Read a.py: ok")] * 20
+    assert texts(extract(talk(*chat, said))) == [said[1]]
+    assert not texts(extract(talk(*work, said)))
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "NAME            READY   STATUS             RESTARTS\nshop-7d9f-2xk   0/1     CrashLoopBackOff   11",
+        "Warning  Failed  12m  cert-manager  The request failed and will be retried because of the order",
+        "[2026-02-11, 03:14:07 UTC] {taskinstance.py:1937} ERROR - Task failed with exception",
+        "Fatal Exception: java.lang.IllegalStateException: Fragment Plant is not attached to a context.",
+        "e: file:///builds/app/WateringTest.kt:41:9 Unresolved reference: run\nBuild failed with 2 errors.",
+    ],
+)
+def test_pasted_output_is_not_what_the_person_says(pasted: str) -> None:
+    assert texts(person(f"here is what I got\n\n{pasted}\n\nthe cluster is prod-eu2, by the way")) == [
+        "the cluster is prod-eu2, by the way"
+    ]
 
 
 def test_what_is_so_instead_of_a_wrong_claim_is_kept() -> None:
@@ -1240,7 +1280,6 @@ def test_a_short_answer_is_kept_with_its_question(asked: str, answered: str, kep
         ("Which port does staging use?", "b"),
         ("Which port does staging use?", "2026-11-20 09:31:07 ERROR pool timeout after 30s"),
         ("Which port does staging use?", "TypeError: x is undefined at app.ts:12:3"),
-        ("Options:\n1. Use Postgres with an extension\n2. Use a file for each of them", "2"),
         ("How does that look?", "too dark"),
         ("I have added the column.", "nice"),
         ("The tests are green.", "now write the 3 docs"),

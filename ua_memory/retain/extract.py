@@ -175,8 +175,16 @@ _HEADING = late(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
 _ITEM = late(r"(\s*)(?:[-*+•◦]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?:[✅✓✔☑❌✗☐➜→]\ufe0f?\s+)?")
 _NUMBERED_LINES = late(r"(?:^[ \t]*\d{1,3}[.)][ \t].*(?:\n|\Z))+", re.MULTILINE)
 _CHECKED_ITEM = late(r"\s*(?:[✅✓✔☑❌✗☐]\ufe0f?|\[[ xX]\])\s+")
-_NOT_PROSE = late(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>])")
+_NOT_PROSE = late(
+    r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>]"
+    r"|(?:\S+(?: \S+)*?(?<![.!?:,;]) {2,}){2}\S)"  # three columns
+)
 """Tables, quotations, rules, drawings, shell prompts, markup: not the speaker's own words."""
+_OUTPUT = late(
+    r"\s*\[?(?:\d{4}-\d\d-\d\d[T ,]+|(?:[A-Z][a-z]{2} [ \d]\d ))\d\d:\d\d:\d\d\b"
+    r"|\s*(?:[\w: ]{0,40}\b)?(?:\w+\.)+\w*(?:Exception|Error):\s|\s*(?:[a-z]|error|warning): \S+:\d+"
+)
+"""A line of a log, of an exception with its package, or of a compiler, also if it ends as a sentence does."""
 _DUMP_STARTS = (
     r"[{}\[\]()]+[,;]?\s*$",  # nothing but brackets
     r"[{\[]\s*[\"'{\[]|\"?[\w-]+\"?:\s\S.*,\s*$",  # JSON
@@ -349,7 +357,7 @@ def _line_kind(line: str) -> str:
         return "heading"
     if _marker(line):
         return "item"
-    if _DUMP.match(line) and not _SENTENCE_END.search(line):
+    if _OUTPUT.match(line) or (_DUMP.match(line) and not _SENTENCE_END.search(line)):
         return "dump"
     if _NOT_PROSE.match(line) or line.startswith(("    ", "\t")):
         return "break"
@@ -379,10 +387,12 @@ def _continues(block: _Block, line: str) -> bool:
 
 
 THRESHOLD = {"person": 0.5, "assistant": 0.6}
+TALK_THRESHOLD, LONG_TALK = {"person": 0.25, "assistant": 0.6}, 20
 LONG_THRESHOLD, LONG_CONVERSATION = {"person": 0.84, "assistant": 0.92}, 170
-"""The probability from which a sentence of each speaker is kept; and that in a long conversation, in which
-the speaker says at least so many sentences: the longer it is, the more of it is overtaken by its end, an
-agent's words sooner than a person's."""
+"""The probability from which a sentence of each speaker is kept; in a talk of so many turns of persons in
+which no tool is called, where nine of ten that a person says are worth keeping from there on; and in a long
+conversation at work, in which the speaker says at least so many sentences: the longer it is, the more of it
+is overtaken by its end, an agent's words sooner than a person's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,6 +618,12 @@ _LONGEST_VALUE = 4
 """Most words of another value in place of the one before."""
 _SHORT_QUESTION, _LONGEST_QUESTION = 4, 160
 """A question of fewer words is kept with the sentence before it; none is kept with more characters."""
+_OPTION = late(
+    r"(?:^[ \t]*(?:[-*] )?(?:\*\*)?(\d{1,2}|[a-eA-E])[.)]\*{0,2}|\(([a-e]|\d)\))[ \t]+"
+    r"((?:(?!\([a-e\d]\) )[^\n])+)",
+    re.MULTILINE,
+)
+"""One of several things to choose from: "2) Postgres" in a line, "(b) Postgres" anywhere."""
 _STANDS_ALONE = 4
 """Words from which a remark is understood without what the assistant has just said."""
 
@@ -629,6 +645,20 @@ def _question_in(said: Sequence[Sentence]) -> str:
     text += "?" if asked and not text.endswith(_ASKS) else ""
     least = 2 if asked and has_phrase("asks what", text) else _SHORT_QUESTION - 1
     return text if len(text) <= _LONGEST_QUESTION and _length(text) >= least else ""
+
+
+def _options_in(turn: Turn) -> dict[str, str]:
+    """What an assistant's turn lets a person choose from, by number or letter."""
+    found = [(one[1] or one[2], without_markup(one[3].strip(" ,;."))) for one in _OPTION.finditer(turn.text)]
+    options = {mark.lower(): text for mark, text in found if text}
+    return options if len(options) == len(found) > 1 else {}
+
+
+def _chosen(text: str, options: Mapping[str, str]) -> str:
+    """The options that a person's turn chooses, if it says no more than that: "2 and 3", "option b"."""
+    only = phrases()["chooses options"].fullmatch(text.strip())
+    marks = re.findall(r"\b(?:\d{1,2}|[a-e])\b", only["which"].lower()) if only else []
+    return "; ".join(options[mark] for mark in marks) if all(mark in options for mark in marks) else ""
 
 
 def _asks(text: str) -> bool:
@@ -815,11 +845,13 @@ class Extraction:
         self.duplicates = 0
         """The number of near-duplicates left out; known after `best`."""
         self._zone, self._limit, self._given_threshold = zone, most, likely
-        self._sentence_counts: Counter[str] = Counter()
-        """The number of sentences of each speaker."""
+        self._sentence_counts, self._turns_by = Counter[str](), Counter[str]()
+        """The number of sentences of each speaker, and of turns of each role."""
         self._turns = 0
         self._pending_turn: tuple[int, Turn] | None = None
         """The assistant's latest turn, which is scored with the turn after it as context."""
+        self._options: dict[str, str] = {}
+        """What the assistant's latest turn lets the person choose from."""
         self._candidates: dict[int, _PlacedCandidate] = {}
         self._by_term: dict[str, set[int]] = {}
         self._count = 0
@@ -834,6 +866,7 @@ class Extraction:
     def add(self, turn: Turn) -> None:
         """Add a turn, in the order of the conversation."""
         self._turns += 1
+        self._turns_by[turn.role] += 1
         self._score_pending_turn(turn)
         if turn.role == "person":
             self._add_person_turn(turn)
@@ -859,7 +892,7 @@ class Extraction:
         self._score_turn(self._turns, turn, context)
         if corrected in self._candidates:
             self._join_correction(corrected, turn)
-        self._question, self._open = "", False
+        self._question, self._open, self._options = "", False, {}
 
     def best(self) -> list[Candidate]:
         """The statements worth keeping, in the order in which they were said."""
@@ -875,15 +908,20 @@ class Extraction:
             self._score_turn(number, turn, _assistant_context(turn, following))
 
     def threshold(self, who: str) -> float:
-        """The least score of a speaker's statement; it rises with the length of the conversation."""
+        """The least score of a speaker's statement: it rises with the length of the conversation at work, and
+        falls with that of a talk."""
         long = min(1.0, self._sentence_counts[who] / LONG_CONVERSATION)
-        return self._given_threshold or THRESHOLD[who] + (LONG_THRESHOLD[who] - THRESHOLD[who]) * long
+        at_work = THRESHOLD[who] + (LONG_THRESHOLD[who] - THRESHOLD[who]) * long
+        turns, tools = self._turns_by["person"], self._turns_by["tool"]
+        talk = min(1.0, turns / LONG_TALK) * max(0.0, 1 - tools / (turns or 1))
+        return self._given_threshold or at_work + (TALK_THRESHOLD[who] - at_work) * talk
 
     def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
         said = sentences(typed[1] if typed else turn.text)
         if not context.person:
             self._note_question(said)
+            self._options = _options_in(turn)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             echo = grounding.words_only(turn.echo)
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
@@ -892,7 +930,9 @@ class Extraction:
             said = self._reply(number, turn, said, context, typed=bool(typed))
         elif self._drop_disproved(turn, said):
             context = replace(context, confirmed=True)
-        for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
+        leans = bool(said) and said[0].index < 0  # a poor remark must not be joined with what it is about
+        likely = self._given_threshold or (THRESHOLD if leans else TALK_THRESHOLD)[turn.role]
+        for passage in _passages(join_lists(said), context, likely):
             if context.refused and any(has_phrase("suggests", one.text) for one in passage[0]):
                 continue
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
@@ -932,6 +972,11 @@ class Extraction:
         """Keep a person's turn if it is a short answer. Returns the sentences that are left, after the one
         that the first of them leans on: what the agent has said, or the person before."""
         before, self._last_said = self._last_said, _question_in(said)
+        if (chosen := _chosen(turn.text, self._options)) and not opens_as("asks a number", self._question):
+            asked = next((each for each in (self._question, before) if has_phrase("asks what", each)), "")
+            kept = _answer(" ".join(filter(None, (asked, chosen))), ANSWER, turn, self._zone, leans=True)
+            self._insert(kept, (number, 0))
+            return []
         answer, rules = _without_rules(turn, said)
         first = next((n for n, one in enumerate(said) if _length(one.text) > 1), 0)
         leans = bool(said) and opens_as("points back", said[first].text)
