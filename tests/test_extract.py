@@ -1026,6 +1026,33 @@ def test_what_is_chosen_by_its_number_is_kept_in_words(offered: str, said: str, 
     assert [one.removeprefix("How do we fill it? ") for one in found] == ([kept] if kept else [])
 
 
+@pytest.mark.parametrize(
+    "said, answer, kept",
+    [
+        ("they call mondays, so weekly at 5", "Changed the schedule to weekly, mondays at 5.", True),
+        ("make both 2024", "Done: both use seed 2024, and the README says model v3.", True),
+        (
+            "bergen direct, no stavanger",
+            "So the return is by Bergen, and Stavanger falls away.",
+            True,
+        ),
+        ("bergen direct, no stavanger", "So I'll look at the ferry from Bergen tomorrow morning.", False),
+        ("what about bergen?", "So how long should the stay in Bergen be?", False),
+        ("go on", "So the return is by Bergen, and Stavanger falls away.", False),
+    ],
+)
+def test_what_the_agent_says_again_in_its_words_is_kept(said: str, answer: str, kept: bool) -> None:
+    found = texts(extract(talk(("person", said), ("assistant", answer), ("person", "thx"))))
+    assert (answer in found) == kept
+
+
+def test_of_two_that_say_the_same_the_one_with_more_numbers_is_kept() -> None:
+    full = "From the logs: 1,284 failed checkouts between 02:17 and 02:51 UTC."
+    later = 'Draft: "Between 02:17 and 02:51 UTC some checkouts failed because of the network."'
+    found = texts(extract(talk(("assistant", full), ("person", "ok draft it"), ("assistant", later))))
+    assert any("1,284" in one for one in found)
+
+
 def test_a_person_who_talks_is_believed_sooner_than_one_whose_agent_works() -> None:
     said = ("person", "flam camping full in july they wrote me")
     chat = [("person", "hm let me think about it"), ("assistant", "Sure.")] * 20

@@ -399,7 +399,8 @@ is overtaken by its end, an agent's words sooner than a person's."""
 class Context:
     """Where a sentence was said. `closing`: its turn is the assistant's last before a person spoke again;
     `final`: the conversation ends with it; `proposal`: the turn asks for permission; `refused`, `confirmed`:
-    the person's answer; `denies`: the person says that the assistant's claim is wrong."""
+    the person's answer; `denies`: the person says that the assistant's claim is wrong; `heard`: the terms of
+    what the person has said, if the assistant answers at once."""
 
     person: bool
     closing: bool = False
@@ -408,6 +409,7 @@ class Context:
     refused: bool = False
     confirmed: bool = False
     denies: bool = False
+    heard: frozenset[str] = frozenset()
 
 
 _LOG_LINE = late(
@@ -431,6 +433,8 @@ CONFIRMED = 3.0
 NEW_STATE = 1.0
 """Log-odds of an agent's sentence about how things are after a change, which ends what was said of them, or
 about what is left for later."""
+RESTATED = 2.0
+"""Log-odds of an agent's sentence that says in its words what the person has just settled."""
 LEFT_TO_DO, REQUEST, UNDECIDED, CORRECTS_CLAIM, ENDS = 2.3, -3.0, -3.0, 2.0, 1.5
 """Log-odds of a person's sentence that says what is still to be done, which is rare among the labelled ones;
 of one that asks for something to be done now; of one that only weighs whether to do something; of one right
@@ -470,7 +474,9 @@ def score(sentence: Sentence, context: Context) -> Score:
             or opens_as("leaves for later", sentence.text)
         )
     )
-    more = CONFIRMED * context.confirmed + NEW_STATE * changed
+    restates = sentence.index == 0 and context.heard and opens_as("restates", sentence.text)
+    restated = restates and not context.heard.isdisjoint(terms(sentence.text))
+    more = CONFIRMED * context.confirmed + NEW_STATE * changed + RESTATED * bool(restated)
     if context.person:
         more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
         weighs = "undecided" in found and not re.search(r"\d", sentence.text)
@@ -848,8 +854,11 @@ class Extraction:
         self._sentence_counts, self._turns_by = Counter[str](), Counter[str]()
         """The number of sentences of each speaker, and of turns of each role."""
         self._turns = 0
-        self._pending_turn: tuple[int, Turn] | None = None
-        """The assistant's latest turn, which is scored with the turn after it as context."""
+        self._pending_turn: tuple[int, Turn, frozenset[str]] | None = None
+        """The assistant's latest turn, scored with the turn after it as context, and the terms of what it
+        answers."""
+        self._heard = frozenset[str]()
+        """The terms of the latest turn, if it is the person's."""
         self._options: dict[str, str] = {}
         """What the assistant's latest turn lets the person choose from."""
         self._candidates: dict[int, _PlacedCandidate] = {}
@@ -871,7 +880,8 @@ class Extraction:
         if turn.role == "person":
             self._add_person_turn(turn)
         elif turn.role == "assistant":
-            self._pending_turn = (self._turns, turn)
+            self._pending_turn = (self._turns, turn, self._heard)
+        self._heard = terms(turn.text) if turn.role == "person" else frozenset[str]()
 
     def _add_person_turn(self, turn: Turn) -> None:
         """Drop what a person takes back or denies, and join what they correct with the correction."""
@@ -904,8 +914,8 @@ class Extraction:
 
     def _score_pending_turn(self, following: Turn | None) -> None:
         if self._pending_turn:
-            (number, turn), self._pending_turn = self._pending_turn, None
-            self._score_turn(number, turn, _assistant_context(turn, following))
+            (number, turn, heard), self._pending_turn = self._pending_turn, None
+            self._score_turn(number, turn, replace(_assistant_context(turn, following), heard=heard))
 
     def threshold(self, who: str) -> float:
         """The least score of a speaker's statement: it rises with the length of the conversation at work, and
@@ -973,8 +983,9 @@ class Extraction:
         that the first of them leans on: what the agent has said, or the person before."""
         before, self._last_said = self._last_said, _question_in(said)
         if (chosen := _chosen(turn.text, self._options)) and not opens_as("asks a number", self._question):
-            asked = next((each for each in (self._question, before) if has_phrase("asks what", each)), "")
-            kept = _answer(" ".join(filter(None, (asked, chosen))), ANSWER, turn, self._zone, leans=True)
+            lead = next((each for each in (self._question, before) if has_phrase("asks what", each)), "")
+            lead += ":" if lead and not lead.endswith(_ASKS) else ""
+            kept = _answer(f"{lead} {chosen}".strip(), ANSWER, turn, self._zone, leans=True)
             self._insert(kept, (number, 0))
             return []
         answer, rules = _without_rules(turn, said)
@@ -1418,12 +1429,14 @@ def _candidate_kind(found: Score, context: Context) -> CandidateKind:
 
 
 def _merge(earlier: Candidate, later: Candidate) -> Candidate:
-    """Two candidates merged: the text with the higher score, or the later one if they are equal; the other
-    turn is recorded in `seen`."""
+    """Two candidates merged: the text with more numbers or the higher score, or the later one if they are
+    equal; the other turn is recorded in `seen`."""
     if _differ_in_value(terms(earlier.text), terms(later.text)):
         return replace(later, score=max(earlier.score, later.score), was=earlier.text)
     corrected = _differ_in_typo(earlier.text, later.text) or later.text.startswith(f"{earlier.text} – ")
-    kept, other = (earlier, later) if earlier.score > later.score and not corrected else (later, earlier)
+    says_more = {*re.findall(r"\d+", earlier.text)} > {*re.findall(r"\d+", later.text)}
+    first = (earlier.score > later.score and not corrected) or says_more
+    kept, other = (earlier, later) if first else (later, earlier)
     seen = dict.fromkeys((*earlier.seen, *later.seen, other.turn))
     seen.pop(kept.turn, None)
     # A repetition in another turn raises the score once.
