@@ -997,6 +997,8 @@ def test_a_corrected_day_is_the_day_of_the_event() -> None:
         ("Should I delete the old staging server?", "Not yet! Keep it until the audit is over.", True),
         ("Orders overlap with the labels, shall I drop them?", "yes drop them, it's leakage basically", True),
         ("I would enable two-factor login for all admins.", "yes, but only for admins, not customers", True),
+        ("Should the menu change weekly?", "every two weeks, on wednesdays", True),
+        ("Shall we merge it first?", "on monday please", False),
         ("Should I run the tests now or later?", "later please, I'm in a meeting", False),
         ("What should I do next?", "the migration of the users table", False),
         ("Shall I commit this?", "yes, but only the two files in src", False),

@@ -722,7 +722,8 @@ def _answer_score(question: str, text: str) -> Score | None:
     repeats = (
         numbers and numbers <= known and all(map(_has_digit, specific_words(text)))
     )  # "ah, at 3:15 then"
-    with_number = _has_digit(rest) and not repeats and not _DUMP.match(text)
+    value = _has_digit(rest) or (proposes and _has_value(rest) and not has_phrase("of the moment", question))
+    with_number = value and not repeats and not _DUMP.match(text)
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
 
