@@ -75,7 +75,15 @@ def test_a_limit_is_told_before_chroma_or_the_model_meet_it(
         embed.Embedder().texts(["a"])
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("(code: 7) out of memory")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("(code: 7) out of memory"),
+        RuntimeError("(code: 13) database or disk is full"),
+        UnicodeEncodeError("utf-8", "/bad\udcff", 4, 5, "surrogates not allowed"),
+    ],
+)
 def test_what_fails_for_want_of_memory_is_no_damage(
     error: Exception, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

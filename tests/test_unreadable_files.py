@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,4 +116,20 @@ def test_a_bank_of_another_user_is_named_as_such(
     monkeypatch.setattr(os, "lstat", lambda _: SimpleNamespace(st_uid=owner, st_mode=0o40700))
     with pytest.raises(CannotWrite) as refused, writing(tmp_path / "state" / "lock"):
         raise PermissionError(13, "Permission denied")
+    assert hint in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EMFILE, "ulimit -n 1024"),
+        (errno.ENOSPC, "df -h"),
+        (errno.EROFS, "mount it writable"),
+        (errno.ENOTDIR, "check owner, mode and free space"),
+    ],
+)
+def test_an_error_of_the_system_names_what_mends_it(tmp_path: Path, number: int, hint: str) -> None:
+    """Of a limit of open files it said to check owner, mode and free space."""
+    with pytest.raises(CannotWrite) as refused, writing(tmp_path):
+        raise OSError(number, os.strerror(number))
     assert hint in str(refused.value.hint)

@@ -6,6 +6,7 @@ these is `views.output`; anything else that reaches it is a bug and exits 1.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
@@ -178,12 +179,22 @@ class writing:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            hint = belongs_to_another(str(self.where)) if isinstance(error, PermissionError) else ""
-            what = error.strerror or str(error)
-            raise CannotWrite(what, where=str(self.where), hint=hint or self.hint) from error
+            where, what = str(self.where), error.strerror or str(error)
+            raise CannotWrite(what, where=where, hint=mending(error, where) or self.hint) from error
 
 
-def belongs_to_another(path: str) -> str:
+def mending(error: OSError, path: str) -> str:
+    """What mends an error of the file system, '' if its number does not say."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files: ulimit -n 1024"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free disk space there: df -h, quota"
+    if error.errno == errno.EROFS:
+        return "it is mounted read-only: mount it writable, or name another folder"
+    return _belongs_to_another(path) if isinstance(error, PermissionError) else ""
+
+
+def _belongs_to_another(path: str) -> str:
     """The hint for a file or folder of another user of the machine, '' if it is ours."""
     while path and not os.path.lexists(path):
         path = os.path.dirname(path)  # noqa: PTH120

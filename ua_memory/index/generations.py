@@ -16,7 +16,7 @@ from functools import wraps
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from ua_memory.errors import CannotWrite
+from ua_memory.errors import CannotWrite, mending
 from ua_memory.paths import make_private
 from ua_memory.records import Problem
 from ua_memory.store.files import FileStat
@@ -67,7 +67,8 @@ def io_as_cannot_write(work: Callable[P, R]) -> Callable[P, R]:
             return work(*args, **named)
         except OSError as error:
             what, where = error.strerror or str(error), str(error.filename or "the index")
-            hint = "check owner, mode and free space; the index before is in use as it was"
+            hint = mending(error, where) or "check owner, mode and free space"
+            hint += "; the index before is in use as it was"
             raise CannotWrite(what, where=where, hint=hint) from error
 
     return wrapped

@@ -334,8 +334,12 @@ LOCK_SECONDS = 0.3
 OPEN_BYTES, CALL_BYTES = 1 << 30, 128 << 20
 """Address space required to open Chroma (800 MB, most of it for its threads) and for a call. With less it is
 not called at all: its Rust core aborts the process when an allocation fails."""
-SCARCITY = ("out of memory", "allocate memory", "bad_alloc", "temporarily unavailable", "too many open files")
-"""Parts of error messages about a lack of memory, threads or file descriptors, which is no damage."""
+SCARCITY = (
+    *("out of memory", "allocate memory", "bad_alloc", "temporarily unavailable", "too many open files"),
+    *("disk is full", "no space left", "surrogates not allowed"),
+)
+"""Parts of error messages about a lack of memory, threads, file descriptors or space (also that of `TMPDIR`),
+and about a folder whose name is not UTF-8. That is no damage: a rebuild fails as well."""
 
 
 class VectorLock:

@@ -52,7 +52,7 @@ def init(
     """
     if timezone and not config_module.is_zone(timezone):
         raise Usage(f"unknown timezone {timezone!r}", hint="use a name such as Europe/Kyiv")
-    with writing(root / LOGS, "move what is in the way, or choose another folder"):
+    with writing(root / LOGS, "move what is in the way, check owner and mode, or choose another folder"):
         (root / LOGS).mkdir(parents=True, exist_ok=True)
     root = root.resolve()
     for name in CORE_NAMES:  # what cannot be read is refused before a repository is made

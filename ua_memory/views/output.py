@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError, Usage, belongs_to_another
+from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError, Usage, mending
 from ua_memory.records import Place
 from ua_memory.text.wording import dollars
 
@@ -689,9 +689,8 @@ def _report_usage_error(call: Call, error: Exception) -> int:
 def _report_os_error(call: Call, error: OSError) -> int:
     """Report an error of the file system. The store has already turned its own into our errors."""
     what = error.strerror or str(error) or type(error).__name__
-    hint = "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more"
-    if isinstance(error, PermissionError) and error.filename:
-        hint = belongs_to_another(str(error.filename)) or hint
+    hint = mending(error, str(error.filename or ""))
+    hint = hint or "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more"
     found = CannotWrite(what, where=str(error.filename) if error.filename else None, hint=hint)
     if error.errno == ENOSPC and not found.where:
         found = output_lost(error, ended=False)
