@@ -529,3 +529,14 @@ def test_sockets_lie_where_only_the_user_can_put_one() -> None:
         assert not address.is_private(f"{short}/ua-memory")
         Path(short, "link").symlink_to(short)
         assert not address.is_private(f"{short}/link") and not address.is_private(f"{short}/none")
+
+
+def test_doctor_says_where_no_socket_can_be_put(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that the next search starts one, which never did."""
+    bank = cast("Any", SimpleNamespace(root=place.root, local=place.local))
+    assert [check.ok for check in client.daemon_checks(bank, {})] == [True]
+    monkeypatch.setattr(address, "socket_folders", lambda env: iter(["/dev/null/ua-memory"]))
+    (found,) = client.daemon_checks(bank, {})
+    assert (found.ok, found.hint) == (False, "set XDG_RUNTIME_DIR to one with mode 700")
+    (found,) = client.daemon_checks(bank, {client.MODE_VARIABLE: "off"})
+    assert found.ok and found.seen == "none runs: UA_MEMORY_DAEMON=off"

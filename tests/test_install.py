@@ -551,7 +551,8 @@ def test_a_job_of_systemd(shell: Shell) -> None:
     command = Path(shell.env["PATH"]) / "systemctl"
     command.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
     command.chmod(0o755)
-    shell.ok("install", "cron", "--write")
+    told = shell.ok("install", "cron", "--write")
+    assert "at your next login: loginctl enable-linger" in told.out + told.err
     units = sorted((shell.home / ".config/systemd/user").iterdir())
     assert [unit.suffix for unit in units] == [".service", ".timer"]
     assert f"--bank {shell.cwd} consolidate" in units[0].read_text()

@@ -472,7 +472,7 @@ def schedule_target(
         )
         where = f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…"
         key = MODEL_KEY_NOTE.format(where)
-        return ClientTarget("cron", pieces, (key,))
+        return ClientTarget("cron", pieces, (LINGER_NOTE, key))
     file = f"{home}/Library/LaunchAgents/{name}.plist"
     strings = "".join(f"    <string>{html.escape(word, quote=False)}</string>\n" for word in words)
     plist = data_text("schedule/agent.plist").format(name=name, words=strings, hour=at[0], minute=at[1])
@@ -493,6 +493,7 @@ def scheduled_time(kind: str, bank: str, text: str) -> tuple[int, int] | None:
     return (int(found["hour"]), int(found["minute"])) if found else None
 
 
+LINGER_NOTE = "systemd runs it only while you are logged in, else at your next login: loginctl enable-linger"
 MODEL_KEY_NOTE = "the job runs without your shell's environment; put a model's key into {}"
 
 

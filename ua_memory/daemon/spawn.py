@@ -376,7 +376,7 @@ def daemon_checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
     from ua_memory.upkeep.doctor import Check
 
     if not is_running(bank.local):
-        yield Check("daemon", True, "none runs; the next search starts it")
+        yield _startable(env)
         return
     found = status(bank.root, env)
     if found is None:
@@ -393,3 +393,17 @@ def daemon_checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
     limits = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)"
     hint = limits if "limit" in why else "ua-memory daemon restart"
     yield Check("watch", "unheard" in why, f"no events ({why}); the files are polled", hint)
+
+
+def _startable(env: Mapping[str, str]) -> Check:
+    """The check of a daemon that does not run: whether one can be started."""
+    from ua_memory.upkeep.doctor import Check
+
+    if env.get(MODE_VARIABLE) == "off":
+        return Check("daemon", True, f"none runs: {MODE_VARIABLE}=off")
+    try:
+        connect.make_socket_folder(env)
+    except OSError as error:  # such as somebody else's folder of our name in /tmp
+        why, _, hint = str(error).partition(": ")
+        return Check("daemon", False, f"none can be started: {why}", hint)
+    return Check("daemon", True, "none runs; the next search starts it")

@@ -240,8 +240,8 @@ class Store:
         owed = sum(bool(record.commits) for record in pending.read_records(self.bank.pending))
         if owed:
             raise GitFailed(
-                f"{counted(owed, 'revision')} are not committed yet"
-                + (f": {self._failed.what}" if self._failed else ""),
+                f"not committed yet: {counted(owed, 'revision')}"
+                + (f" ({self._failed.what})" if self._failed else ""),
                 hint=(self._failed and self._failed.hint) or "ua-memory doctor --mend",
             )
 
