@@ -139,6 +139,7 @@ REMEMBERED = {
     "knowledge.entities": {"fold"},
     "llm.tools": {"_check_schema", "_strict"},
     "markdown.document": {"_cache"},
+    "recall.arms": {"_words_beside"},
     "recall.dedupe": {"_letters"},
     "recall.newer": {"_value_sentences"},
     "text.dates": {"when_in_text"},

@@ -626,7 +626,8 @@ def forms(
             known = [word for (word,) in rows if word not in all_stop_words()]  # pero is no form of pera
             # A text whose language was not recognised is found if it has the stem itself as a word.
             bare = [stem] if not known and not counts[term] and _has_forms(stem) else []
-            rare = counts[term] <= RARE_ITEMS and sum(frequencies([term, *known]).values()) <= RARE_ITEMS
+            together = sum(frequencies([term, *known]).values()) if known else counts[term]
+            rare = max(counts[term], together) <= RARE_ITEMS
             compounds = _compounds(db, language, term, stem) if rare else []
             candidates.setdefault(term, set()).update(bare, compounds, known)
     found: dict[str, tuple[str, ...]] = {}

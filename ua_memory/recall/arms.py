@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ua_memory.index import items as index_items
@@ -535,6 +536,11 @@ def _query_stems(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...
     return tuple(each for each in (stem, *forms.get(stem, ())) if each in wanted)
 
 
+@lru_cache(maxsize=1024)  # the items of a file and of a day have most of them in common
+def _words_beside(heading: str, names: tuple[str, ...], fields: str) -> frozenset[str]:
+    return frozenset((*index_items.heading_words(heading, names), *words_of(fields)))
+
+
 def heading_stems(
     words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
@@ -542,10 +548,7 @@ def heading_stems(
     items that have none. Sessions are left out: their title is mostly their first words."""
     items = [item for item in items if item.record != index_items.SESSION]
     about = {item.key: (item.heading, (*item.tags, *item.entities), item.fields) for item in items}
-    texts = {
-        each: frozenset((*index_items.heading_words(each[0], each[1]), *words_of(each[2])))
-        for each in set(about.values())
-    }
+    texts = {each: _words_beside(*each) for each in set(about.values())}
     known = words.vocabulary.stems(set().union(*texts.values()))
     found = {
         each: frozenset(stem for word in text for stem in _query_stems(known[word], wanted, forms))
