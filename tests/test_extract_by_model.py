@@ -211,6 +211,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("W przyszły wtorek idę do lekarza", "2026-11-24"), ("Geçen salı doktora gittik", "2026-11-17"),
         ("I bring it on the 5th of next month", "2026-12-05"),
         ("We meet on Friday of next week", "2026-11-27"),
+        ("Tickets go on sale on Friday.", "2026-11-27"), ("Rent is due on Friday.", "2026-11-27"),
         ("Deploys go out on Monday.", None), ("Backups run on Sunday at 3", None),
         ("Thanks, see you on Monday", "2026-11-23"), ("The guests arrive on Friday", "2026-11-27"),
         ("James arrives on Friday", "2026-11-27"), ("Parcels arrived on Friday", "2026-11-20"),

@@ -65,6 +65,11 @@ def test_a_task_and_a_quoted_line_begin_a_sentence() -> None:
     assert names("- [ ] Call Bob tomorrow\n> Ask Anna about it") == ("Bob", "Anna")
 
 
+def test_an_italian_participle_before_a_name_is_no_part_of_it() -> None:
+    assert names("Incontrato Olmo al mercato. Visto Bruno.") == ("Olmo", "Bruno")
+    assert names("Renato Olmo viene sabato") == ("Renato Olmo",)
+
+
 def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
     assert names("Hey John, I’ve met Maria; Wow, Hello Kitty!") == ("John", "Maria", "Kitty")
 

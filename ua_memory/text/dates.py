@@ -1061,9 +1061,10 @@ _HABIT = late(
 """Words by which "on Friday" is no day of its own, but any Friday."""
 _PLURAL_DOES = late(
     r"^\W*(?:(?!(?:the|th[eo]se|my|our|your|his|her|their|all|both|some|\w+s)\b)[a-z]+ )?"
-    r"(?!(?:thanks|yes|perhaps|always|sometimes|lets|does|has)\b)[a-z]+(?<![su'])s "
+    r"(?!(?:thanks|yes|perhaps|always|sometimes|lets|does|has|is)\b)[a-z]+(?<![su'])s "
     r"(?:are [a-z]+ed|(?!(?:will|shall|should|must|can|could|would|may|might|in|on|at|of|for|from|to|and|or"
-    r"|with|by|not?|we|you|they|i|he|she|it|a|the|had|have|are|were|went|came|got|left)\b)[a-z]+(?<!s)(?<!ed))"
+    r"|with|by|not?|we|you|they|i|he|she|it|a|the|had|have|are|were|went|came|got|left"
+    r"|start|begin|end|expire|go (?:on sale|live))\b)[a-z]+(?<!s)(?<!ed))"
     r"\b.*\bon $",
     re.I,
 )

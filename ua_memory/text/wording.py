@@ -278,7 +278,7 @@ def stated_for_good(text: str) -> bool:
 ASSENTS = (
     r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
     r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d['’]accord|bien|sí|vale|claro|de acuerdo|sim"
-    r"|isso|está bem|sì|bene|はい|いいね|お願い"
+    r"|isso|está bem|sì|va bene|bene|d['’]accordo|はい|いいね|お願い"
 )
 DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
 """What a reply begins with that agrees to what was said before, or denies it."""
