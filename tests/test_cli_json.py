@@ -50,6 +50,13 @@ def agrees(name: str, printed: Any) -> None:
     assert keys(printed) == keys(EXAMPLES[name])
 
 
+def test_an_item_of_the_index_in_a_hit_is_one_object(shell: Shell) -> None:
+    shell.write("memory/2026-11-18.md", "- The API listens on port 8080.\n")
+    shell.write("memory/2026-11-20.md", "- The API listens on port 9090 now.\n")
+    hit = shell.ok("search", "which port does the API listen on", "--json").json["results"][0]
+    assert hit["replaces"]["path"] == "memory/2026-11-18.md"
+
+
 def test_prune_recall_messages(shell: Shell, tmp_path: Path) -> None:
     entry = {
         "type": "custom_message",
