@@ -142,6 +142,9 @@ def test_one_of_another_user_is_named(place: Place, monkeypatch: pytest.MonkeyPa
         bank, call = SimpleNamespace(root=place.root, local=place.local), SimpleNamespace(env=os.environ)
         with pytest.raises(Busy, match="does not answer"):
             stopping._stop(cast("Any", bank), cast("Any", call))
+        with pytest.raises(Busy) as told:
+            client.ensure_answers(cast("Any", bank), call.env)
+        assert told.value.hint == silent.hint
 
 
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:

@@ -357,6 +357,8 @@ def test_git_that_comes_later(tmp_path: Path, no_git: dict[str, str]) -> None:
 
     founded = bank.init(root, there.clock)
     assert founded.bank.own and not (root / ".ua-memory").exists()
+    moved = f"the history was moved from {there.store.bank.git_dir} to {founded.bank.git_dir}"
+    assert moved in founded.result.notes  # it said that nothing was changed
     there.again()
     assert there.log() == log, "the history came along"
     assert git(root, "status", "--porcelain") == ""

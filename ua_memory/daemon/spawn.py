@@ -247,7 +247,7 @@ def ensure_answers(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> 
             return found
         if process is None and not is_running(bank.local):
             process = start_daemon(bank, env, key=key)
-        elif process is None and is_bank_silent(bank.root, env):
+        elif process is None and (is_bank_silent(bank.root, env) or is_another_users(daemon_pid(bank.local))):
             raise not_answering(bank.local)
         elif process is not None and process.poll():
             said = [row.partition("error: ")[2] for row in Log(bank.local).tail(8)]

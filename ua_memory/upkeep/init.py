@@ -147,6 +147,7 @@ def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
             before.git_dir.rename(own)
             # With an empty index `git status` would list every file as deleted.
             History(own, root, own=True).run("read-tree", "HEAD")
+            return [f"the history was moved from {before.git_dir} to {own}"]
         else:
             History(own, root, own=True).create()
     except GitFailed as error:

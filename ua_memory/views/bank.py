@@ -138,7 +138,7 @@ def show_init(screen: Screen, one: NewBank) -> None:
         return _show_clone(screen, one, one.cloned)
     root, existed = (one.status.root, "path"), one.made == ("memory/",)
     if not one.made:
-        screen.line(root, " is already a memory bank. Nothing was changed.")
+        screen.line(root, " is already a memory bank.", "" if one.notes else " Nothing was changed.")
     else:
         # Where only the folder was missing, the bank's files had been deleted, and are restored.
         screen.line("Completed the" if existed else "Created a", " memory bank in ", root, ".")
