@@ -29,8 +29,8 @@ Place = tuple[int, int]
 
 # Every name contains one of these. They are searched for first, since that is cheap.
 _NAME_STEMS = (
-    "pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "mdp", "clé wi", "wlan-schl", "senha", "key",
-    "token", "jwt", "otp", "pat",
+    "pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "mdp", "clé wi", "wlan-schl", "senha",
+    "wachtw", "palavra", "key", "token", "jwt", "otp", "pat",
     "secret", "credential", "auth", "string", "csrf",
 )  # fmt: skip
 
@@ -40,8 +40,8 @@ def _alternatives(words: str) -> str:
 
 
 _PASSWORD = (
-    r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe"
-    r"|(?<![a-z])mdp(?![a-z])|clé wi-?fi|wlan-schlüssel)"
+    r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe|wachtwoord(?:en)?"
+    r"|palavra-passe|palavra passe|(?<![a-z])mdp(?![a-z])|clé wi-?fi|wlan-schlüssel)"
 )
 _NAME = (
     rf"(?i:(?P<password>{_PASSWORD}s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)|(?<![a-z])senhas?(?![a-z])"
@@ -57,7 +57,7 @@ _NEXT_LINE = (
     rf"(?:[`~]{{3}}[\w-]{{0,20}}{_EOL}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
 )
 # What stands in other languages between a name and whose or what secret it is.
-_OF = r"(?:pour|d(?:u|es?|i|o|a)|de (?:la|los)|del\w{0,3}|von|vom|fürs?|der|para|van)"
+_OF = r"(?:pour|d(?:u|es?|i|o|a)|de (?:la|los)|del\w{0,3}|von|vom|fürs?|der|para|van(?: (?:de|het))?|voor)"
 # What joins name and value: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`,
 # `was set to`, a blank, the end of a heading.
 _OPERATOR = (
@@ -517,7 +517,7 @@ _VERB = r"(?:is|was|are|ist|war|wird|est|était|es|era|é)"
 _THAT = r"(?:that|this|it|which|das|dies|ce|cela|ça|eso|ese|esa|esto|isso|esse)"
 _WHOSE = (
     r"(?:the|my|our|your|his|her|their|its|mein|unser|dein|ihr|sein|das|le|la|les|mon|notre|votre|son|el|mi"
-    r"|tu|su|nuestra|minha|nossa)"
+    r"|tu|su|nuestra|minha|nossa|[ao]|het|ons|mijn|il)"
 )
 # The name after its value: `… is my password`, `… (that is the password)`, `… ist das WLAN-Passwort`.
 _VALUE_BEFORE_NAME = (
@@ -532,8 +532,8 @@ _LATER_NAME = (
     r"|clave(?!\s(?:para|del? (?!wi-?fi|router|correo|servidor|cuenta|red\b)))|пароль)"
     r"|(?P<key>key)|(?P<token>token)|(?P<secret>secret)|(?P<pin>(?-i:PIN))"
 )
-_LATER_STEMS = ("pass", "kennwort", "mot de passe", "contrase", "clave", "senha", "пароль", "key", "token",
-          "secret", "pin")  # fmt: skip
+_LATER_STEMS = ("pass", "kennwort", "wachtw", "palavra", "mot de passe", "contrase", "clave", "senha",
+          "пароль", "key", "token", "secret", "pin")  # fmt: skip
 _AFTER_NAME = (
     r"[\"'`*)\]\\]{0,4}(?:\s{0,4}(?:\Z|[.,;!?)\]\n\"]|\\n|\\\")|\s(?P<on>(?:for|of|on|at|in|here|there|now|since"
     r"|fürs?|von|vom|zum|im|am|auf|bei|pour|de|du|des|sur|del|para|en|do|da"
