@@ -177,6 +177,13 @@ def test_a_compound_is_looked_up_by_its_last_word_alone(words: WordIndex) -> Non
     assert many.vocabulary.forms(["schlüssel"]) == {"schlüssel": ()}
 
 
+def test_a_compound_for_a_measure_of_a_word_stands_for_it() -> None:
+    words = made("De huurprijs van de zaal is 890 euro", "De huurauto staat bij de brug")
+    assert words.vocabulary.forms(["huur", "huurprijs"], ("dutch",)) == {
+        "huur": ("huurprijs",), "huurprijs": (),
+    }  # fmt: skip
+
+
 def test_a_tuesday_is_no_form_of_a_name() -> None:
     words = made("Marta es la jefa de la casa", "Los martes no hay reunión con el equipo")
     assert words.vocabulary.forms(["martes", "marta"]) == {"marta": ()}
@@ -362,6 +369,7 @@ def test_a_latin_name_is_found_among_japanese(
         "ottimo lavoro, continua",
         "a domani, buona serata",
         "ok dankjewel, dat was alles",
+        "obrigada, ficou ótimo!",
         "prima, ga zo door",
         "ja graag, ga je gang",
         "dank je wel voor je hulp",

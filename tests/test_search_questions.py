@@ -574,6 +574,8 @@ def test_a_chore_is_about_what_is_at_hand(prompt: str, chore: bool) -> None:
         ("fix it and run the tests again please", True),
         ("lance les tests", True),
         ("führ die Tests aus", True),
+        ("kun je dat nog een keer proberen?", True),
+        ("tenta outra vez, por favor", True),
         ("push the fix for the scaler to main", False),
         ("commit the SHOM source", False),
         ("how do we run the tests?", False),

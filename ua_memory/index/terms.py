@@ -100,8 +100,9 @@ einverstanden bien parfait oui non vas allez merci accord vale sí si sigue hazl
 claro sim pode faz isso obrigado obrigada certo beleza va bene fai grazie avanti graag prima doe maar verder
 bedankt dank dankjewel je hoor oké ga door zo alles wel top precies klopt goed fijn helemaal gang laat nee
 perfetto perfetta così procedi pure vai vada fallo continua prosegui esatto lascia stare andiamo dai capito
-ti ringrazio benissimo ottimo ottima chiaro fatto giusto accordo facciamo mille confermo ah oh
-beaucoup continuer bon comme perfecto acuerdo vielen gerne perfeito assim continuar let
+mooi geweldig fantastisch opnieuw keer probeer proberen alsjeblieft ficou ótimo excelente perfeita valeu
+combinado tenta novo vez favor ti ringrazio benissimo ottimo ottima chiaro fatto giusto accordo facciamo mille
+confermo ah oh beaucoup continuer bon comme perfecto acuerdo vielen gerne perfeito assim continuar let
 hello hi hey hallo moin bonjour bonsoir salut ça hola buenas olá ola oi ciao buongiorno buonasera salve hoi
 tal así dale listo genial mil muchas tudo bem tutto
 願い 願 続け 続 進め 進 次 了解 承知 大丈 丈夫 完璧 最高 素晴 晴ら 助か 助 谢谢 继续 好 好的 可以 辛苦 苦
@@ -629,7 +630,8 @@ def forms(
             together = sum(frequencies([term, *known]).values()) if known else counts[term]
             rare = max(counts[term], together) <= RARE_ITEMS
             compounds = _compounds(db, language, term, stem) if rare else []
-            candidates.setdefault(term, set()).update(bare, compounds, known)
+            begun = _begun_by(db, language, term, stem) if not (known or compounds or counts[term]) else []
+            candidates.setdefault(term, set()).update(bare, compounds, known, begun)
     found: dict[str, tuple[str, ...]] = {}
     for term, words in candidates.items():
         if not words:
@@ -751,6 +753,32 @@ def _compounds(db: sqlite3.Connection, language: str, term: str, stem: str) -> l
             found[whole] = word
     sql = f"SELECT DISTINCT stem FROM forms WHERE language = ? AND stem IN ({', '.join('?' * len(found))})"
     return [found[whole] for (whole,) in db.execute(sql, (language, *found))]
+
+
+_JOINTS = ("", "s", "e", "n", "en", "es", "er")
+"""What stands between the parts of a compound."""
+_MEASURES = frozenset(("price", "cost", "number", "date", "appointment"))
+"""What a compound may say of the word that it begins with."""
+
+
+def _begun_by(db: sqlite3.Connection, language: str, term: str, stem: str) -> list[str]:
+    """The compounds in the bank of this word, which it lacks, and one for a measure of it: `huurprijs` for
+    `huur`."""
+    if language not in COMPOUNDING or len(stem) <= LEAST_LETTERS:
+        return []
+    own = term[: len(stem)]
+    rows = db.execute(
+        "SELECT word FROM grams WHERE gram = ? AND size >= ? AND word > ? AND word < ?"
+        " ORDER BY size, word LIMIT ?",
+        (f" {own[:2]}", len(stem) + LEAST_LETTERS, own, f"{own}\U0010ffff", MOST_FORMS),
+    )
+    every, rows_of, found = _dictionary()[0], _rows_by_stem(language), list[str]()
+    for (word,) in rows:
+        rest = word.removeprefix(own)
+        ends = stem_words(language, [rest.removeprefix(joint) for joint in _JOINTS])
+        meant = (row for end in ends for row in rows_of.get(end, ()))
+        found += [word] if any(not _MEASURES.isdisjoint(every[row][0]) for row in meant) else []
+    return found
 
 
 def _languages(db: sqlite3.Connection) -> list[str]:

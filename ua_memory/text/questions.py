@@ -92,7 +92,10 @@ _ORDER = late(
     r"|(?:re-?)?(?:build|run|start|test)s?|amend|branch|changes?|checks?|commit(?:te?)?|compile|diff|do|errors?|files?|fix"
     r"|format|lint(?:er|ing)?|make|open|pr|pull|push|redo|remaining|revert|save|show|stash|status|stop|suite|typ(?:e|o)s?"
     r"|undo|unit|warnings?|bitte|das|den|die|es|führ|aus|lass|laufen|mach|nochmal|und|zeig|rückgängig|fehler"
-    r"|et|la|lance|le|les|pousse|annule|erreurs?|ejecuta|haz|los|corrige|esegui|fai|il?|gli)\b\W*)+",
+    r"|et|la|lance|le|les|pousse|annule|erreurs?|ejecuta|haz|los|corrige|esegui|fai|il?|gli"
+    r"|kannst|du|nochmals|einmal|versuch(?:e|en)?|encore|une|fois|réessaie|otra|vez|de|nuevo|inténtalo|di|nuovo|riprova"
+    r"|tenta|outra|novo|por|favor|isso|faz|podes|kun|je|dat|dit|het|een|nog|keer|opnieuw|probeer|proberen|doe|maak"
+    r"|alsjeblieft)\b\W*)+",
     re.IGNORECASE,
 )
 

@@ -233,12 +233,12 @@ def label(origin: str, is_untrusted: bool, own: bool = False) -> str:
 # -- rules -------------------------------------------------------------------------------------------------
 # Whether a person's sentence is a standing rule: what an agent shall always, never or only do.
 #
-# In English, German, French, Spanish and Japanese: negated imperatives, words such as always, never and only,
+# In the seven languages and Japanese: negated imperatives, words such as always, never and only,
 # prohibitions, limits, approvals, and what a group uses. Reports ("it never worked"), questions and
 # instructions for the moment ("don't commit yet") are no rules.
 
 
-LANGUAGES = ("english", "german", "french", "spanish", "japanese")
+LANGUAGES = ("english", "german", "french", "spanish", "portuguese", "italian", "dutch", "japanese")
 RULE_LENGTH = 400
 """Characters. Longer sentences explain something."""
 
@@ -268,7 +268,7 @@ def standing_rule(text: str) -> bool:
 
 def stated_for_good(text: str) -> bool:
     """Whether a rule or preference has a word by which one statement of it is enough: always, never,
-    remember, and their like in the five languages."""
+    remember, and their like in these languages."""
     return _rule_patterns()["for good"].search(_without_stories(text)) is not None
 
 
@@ -278,9 +278,10 @@ def stated_for_good(text: str) -> bool:
 ASSENTS = (
     r"yes+|yep|yup|yeah|yea|ye|ya|y|ok(?:ay)?|k|sure|fine|good|great|right|true|agreed|exactly|precisely|perfect"
     r"|excellent|nice|cool|ja|genau|gut|passt|einverstanden|oui|d['’]accord|bien|sí|vale|claro|de acuerdo|sim"
-    r"|isso|está bem|sì|va bene|bene|d['’]accordo|はい|いいね|お願い"
+    r"|isso|está bem|perfeito|combinado|exato|sì|va bene|bene|d['’]accordo|perfetto|esatto|goed|prima|akkoord"
+    r"|klopt|precies|はい|いいね|お願い"
 )
-DENIALS = r"no{1,4}|nope|nah|nein|non|não|いいえ"
+DENIALS = r"no{1,4}|nope|nah|nein|non|não|neen?|いいえ"
 """What a reply begins with that agrees to what was said before, or denies it."""
 ANSWER_DASH = late("(?<=[?？]) – ")
 """Between a question and its answer, in a fact that has both: `Which port? – 6543`."""
