@@ -1055,6 +1055,11 @@ def test_of_two_that_say_the_same_the_one_with_more_numbers_is_kept() -> None:
     assert any("1,284" in one for one in found)
 
 
+def test_the_line_above_a_list_is_no_fact_of_its_own() -> None:
+    lines = ("## Pricing", "", "**Entry:**", "- one seat", "", "**Why:**", "- costs", "", "**To do:**", "- x")
+    assert not any(fact.text.endswith(":") for fact in _facts_of(*lines))
+
+
 def test_a_person_who_talks_is_believed_sooner_than_one_whose_agent_works() -> None:
     said = ("person", "flam camping full in july they wrote me")
     chat = [("person", "hm let me think about it"), ("assistant", "Sure.")] * 20

@@ -1690,7 +1690,8 @@ def _without_repetitions(facts: Iterable[Fact]) -> Iterator[Fact]:
     """Each statement once, without those that are part of another."""
     kept: list[tuple[frozenset[str], Fact]] = []
     for fact in facts:
-        if only_secrets(fact.text) or _CONTENTS.fullmatch(fact.text):
+        lead = fact.text.endswith((":", "："))  # its items have it before them
+        if lead or only_secrets(fact.text) or _CONTENTS.fullmatch(fact.text):
             continue
         words = terms(fact.text)
         if not any(words <= said for said, _ in kept):
