@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -280,7 +281,7 @@ def test_a_row_of_a_pasted_table_says_what_the_head_of_its_table_says(
         (hit.item for hit in asked(tmp_path, said_on(said), "box").hits), key=lambda i: i.day or ""
     )
     table = f"Person: here they are\n\n| Box | Price |\n|---|---|\n| small | 8 € |\n| {row} | 14 € |\n"
-    passage = items[1]._replace(record=SESSION, text=table)
+    passage = replace(items[1], record=SESSION, text=table)
     found = [Ranked(items[0], 0.9, {}), Ranked(passage, 0.8, {})]
     assert (newer_first(found, "what does the large box cost")[0][0].item == passage) == newer
 
@@ -754,7 +755,7 @@ def test_a_passage_that_has_the_old_value_among_others_does_not_hide_the_new_one
     said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-11-02": ["the toll is 45 now"]}
     items = [hit.item for hit in asked(tmp_path, said_on(said), "toll").hits]
     old, new = sorted(items, key=lambda item: item.day or "")
-    passage = old._replace(record=record, text=f"Person: the rates are up\nPerson: {old.text}")
+    passage = replace(old, record=record, text=f"Person: the rates are up\nPerson: {old.text}")
     placed, _ = newer_first([Ranked(passage, 0.9, {}), Ranked(new, 0.3, {})], "what do lorries pay")
     assert (placed[0].item == new) == lifted
 
@@ -764,7 +765,7 @@ def test_what_replaces_a_fact_replaces_the_passage_that_was_found_by_it(tmp_path
     items = [hit.item for hit in asked(tmp_path, said_on(said), "oil").hits]
     old, new = sorted(items, key=lambda item: item.day or "")
     text = f"Person: how did it go\nAgent: well, cellars are dry\nPerson: {old.text}"
-    passage = old._replace(key="p", record=SESSION, text=text)
+    passage = replace(old, key="p", record=SESSION, text=text)
     found = [Ranked(passage, 1.0, {}), Ranked(old, 0.5, {}), Ranked(new, 0.4, {})]
     assert [one.item.key for one in newer_first(found, "how is stock valued")[0]] == [
         new.key, passage.key, old.key
@@ -778,8 +779,8 @@ def test_what_replaces_a_fact_replaces_the_passage_that_was_found_by_it(tmp_path
 def test_a_passage_gains_from_the_fact_that_quotes_it(tmp_path: Path, score: float, gains: bool) -> None:
     said = {"2026-10-01": ["the toll for lorries is 40 francs", "the lift takes 800 kilos"]}
     fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
-    passage = other._replace(key="p", record=SESSION, text=f"Person: well\nAgent: so **{fact.text}**, noted")
-    longer = other._replace(key="l", record=SESSION, text="Person: lorries, tolls and lifts again")
+    passage = replace(other, key="p", record=SESSION, text=f"Person: well\nAgent: so **{fact.text}**, noted")
+    longer = replace(other, key="l", record=SESSION, text="Person: lorries, tolls and lifts again")
     found = [
         Ranked(longer, 0.8, {"every": 1.0}),
         Ranked(passage, 0.7, {"every": 1.0}),
@@ -804,9 +805,9 @@ def test_a_weak_fact_lifts_no_passage_above_a_much_better_note_without_a_day(
 ) -> None:
     said = {"2026-10-01": ["the toll for lorries is 40 francs", "the lift takes 800 kilos"]}
     fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
-    passage = other._replace(key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
+    passage = replace(other, key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
     found = [
-        Ranked(fact._replace(key="f", day=day), 0.7, {"every": 1.0}),
+        Ranked(replace(fact, key="f", day=day), 0.7, {"every": 1.0}),
         Ranked(passage, 0.65, {"every": 1.0}),
         Ranked(other, weak, {"every": 1.0}),
     ]
@@ -816,7 +817,7 @@ def test_a_weak_fact_lifts_no_passage_above_a_much_better_note_without_a_day(
 def test_a_longer_number_is_not_the_number_that_a_fact_states(tmp_path: Path) -> None:
     (fact,) = (hit.item for hit in asked(tmp_path, {DAY: log("lorries pay a toll of 40")}, "toll").hits)
     for toll, gains in (("40", True), ("400", False)):
-        passage = fact._replace(key="p", record=SESSION, text=f"Person: lorries pay a toll of {toll}")
+        passage = replace(fact, key="p", record=SESSION, text=f"Person: lorries pay a toll of {toll}")
         placed = with_support([Ranked(passage, 0.6, {"every": 1.0}), Ranked(fact, 0.5, {"every": 1.0})])
         assert ("support" in placed[0].parts) == gains
 
@@ -824,7 +825,7 @@ def test_a_longer_number_is_not_the_number_that_a_fact_states(tmp_path: Path) ->
 def test_no_passage_gains_so_much_that_it_ranks_before_a_certain_fact(tmp_path: Path) -> None:
     said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-10-02": ["the lift takes 800 kilos"]}
     fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
-    passage = other._replace(key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
+    passage = replace(other, key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
     found = [
         Ranked(fact, 0.95, {"every": 1.0}),
         Ranked(passage, 0.85, {"every": 1.0}),
@@ -969,7 +970,7 @@ def test_a_passage_stays_under_no_fact_that_was_lifted_over_it(tmp_path: Path) -
     said = {"2026-10-01": ["the macros hold dbt at 1.8"], "2026-11-02": ["the macros moved to dbt 1.10"]}
     items = [hit.item for hit in asked(tmp_path, said_on(said), "macros dbt").hits]
     old, new = sorted(items, key=lambda item: item.day or "")
-    more = new._replace(key="more", record=SESSION, text="Person: the macros moved to dbt 1.10\nask Yusuf")
+    more = replace(new, key="more", record=SESSION, text="Person: the macros moved to dbt 1.10\nask Yusuf")
     placed, _ = newer_first([Ranked(old, 0.9, {}), Ranked(more, 0.7, {}), Ranked(new, 0.6, {})])
     assert placed[0].item == new and placed[0].score == 0.9
     with an_index(a_bank(tmp_path / "again", said_on(said))) as index:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, current_thread, main_thread
@@ -297,7 +298,7 @@ def test_a_lock_without_an_owner_is_no_lock(index: Index) -> None:
 
 def item(seq: int, text: str = "text", **more: Any) -> Item:
     base = Item("k", "fact", "world", DAY, 1, 1, 0, None, text, "", "", "")
-    return base._replace(key=f"k{seq}", seq=seq, line=seq + 1, **more)
+    return dataclasses.replace(base, key=f"k{seq}", seq=seq, line=seq + 1, **more)
 
 
 def test_either_arm_alone_can_carry_a_hit() -> None:
@@ -312,7 +313,7 @@ def test_neighbours_help_only_under_one_heading() -> None:
     strong, weak = Signals(item(0), 0.9, 1.0, 5.0), Signals(item(1), 0.2, 0.0, 0.0)
     alone = fuse([weak], 5.0)[0].score
     beside = next(one.score for one in fuse([strong, weak], 5.0) if one.item.seq == 1)
-    apart = Signals(weak.item._replace(heading="other"), 0.2, 0.0, 0.0)
+    apart = Signals(dataclasses.replace(weak.item, heading="other"), 0.2, 0.0, 0.0)
     elsewhere = next(one.score for one in fuse([strong, apart], 5.0) if one.item.seq == 1)
     assert beside > alone == elsewhere
 

@@ -891,11 +891,11 @@ def test_a_prompt_is_shown_more_of_a_passage_than_a_list() -> None:
     text = " ".join(f"word{n}" for n in range(400))
     at = text.index("word200")
     hit = Hit(PASSAGE, 1.0, 1.0, f"…{text[at : at + 280]}…")
-    (shown,) = prompt_hits([replace(hit, item=PASSAGE._replace(text=text))], "word200", Config())
+    (shown,) = prompt_hits([replace(hit, item=replace(PASSAGE, text=text))], "word200", Config())
     assert "word200" in shown.snippet and len(shown.snippet) <= PROMPT_PASSAGE_LENGTH + 2
     assert shown.snippet.startswith("…") and shown.snippet.endswith("…")
     assert (
-        prompt_hits([replace(hit, snippet="short", item=PASSAGE._replace(text="short"))], "x", Config())[
+        prompt_hits([replace(hit, snippet="short", item=replace(PASSAGE, text="short"))], "x", Config())[
             0
         ].snippet
         == "short"

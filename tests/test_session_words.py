@@ -351,20 +351,20 @@ def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     fact, passage = (hit.item for hit in memory.search("vet for the goats").hits)
     assert (fact.record, passage.record) == ("fact", "session")
     query = parse_query(memory.index.words, "vet for the goats", None, ())
-    earlier = Ranked(passage._replace(key="earlier", day="2026-01-12"), 0.5, {})
+    earlier = Ranked(replace(passage, key="earlier", day="2026-01-12"), 0.5, {})
     found = [Ranked(fact, 0.74, {}), Ranked(passage, 0.7, {}), earlier]
     assert recent_first(found, query)[0].item.record == "fact"
-    older = [Ranked(fact._replace(day="2026-01-13"), 0.74, {}), *found[1:]]
+    older = [Ranked(replace(fact, day="2026-01-13"), 0.74, {}), *found[1:]]
     assert recent_first(older, query)[0].item.record == "session"
     certain = [older[0]._replace(score=0.95), older[1]._replace(score=0.9), earlier]
     assert recent_first(certain, query)[0].item.record == "fact"
     # A note without a day is not an older one, but it must match better.
-    undated = [Ranked(fact._replace(day=None), 0.74, {}), *found[1:]]
+    undated = [Ranked(replace(fact, day=None), 0.74, {}), *found[1:]]
     assert recent_first(undated, query)[0].item.record == "fact"
     worse = [found[1], undated[0]._replace(score=0.65), earlier]
     assert recent_first(worse, query)[0].item.record == "session"
     # Nor is what was ingested later newer than a fact that matches better.
-    better = Ranked(fact._replace(key="better", day="2026-01-13"), 0.9, {})
+    better = Ranked(replace(fact, key="better", day="2026-01-13"), 0.9, {})
     assert recent_first([better, *found], query)[0] is better
 
 

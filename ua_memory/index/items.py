@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import takewhile
 from pathlib import Path
@@ -117,7 +117,8 @@ Mask = Callable[[str], str]
 """Replaces the secrets in a text."""
 
 
-class IndexItem(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class IndexItem:
     """One row of the index. `text` is what is shown and searched, `context` is only searched; both are
     masked.
 
@@ -396,7 +397,7 @@ def _assign_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
             continue
         run = text_id("\n".join(one.text for one in items[start:end]))
         for number in range(start, end):
-            yield items[number]._replace(run=run, vhash=text_id(f"{run} {number - start}"))
+            yield replace(items[number], run=run, vhash=text_id(f"{run} {number - start}"))
 
 
 def _searchable(document: Document) -> Iterator[dict[str, Any]]:
@@ -528,7 +529,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-_FIELDS = IndexItem._fields
+_FIELDS = tuple(each.name for each in fields(IndexItem))
 _LISTS = ("tags", "entities", "proofs")
 """Fields that are stored as JSON lists."""
 COLUMNS = ", ".join(["rowid", *(f'"{name}"' for name in _FIELDS), "digest", "date"])
@@ -572,7 +573,7 @@ SCHEMA = (
 
 def to_row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     """An item as the values of COLUMNS."""
-    row = item._asdict()
+    row = {name: getattr(item, name) for name in _FIELDS}
     row |= {name: json.dumps(row[name]) if row[name] else "[]" for name in _LISTS}
     row |= {"client": item.client or "", "retired": item.retired or "", "own": int(item.own)}
     return (number, *row.values(), digest, item.date)

@@ -130,9 +130,9 @@ class OutsideFiles:
             zone = self._store.config.zone or self._store.now().tzinfo
             day = day_of_note(path, read.front, zone)
             under = {heading: day_of_heading(heading, zone) or day for heading in headings}
-            items = [item._replace(day=item.day or under[item.heading]) for item in items]
+            items = [replace(item, day=item.day or under[item.heading]) for item in items]
         if is_outside(path):  # its ids are another bank's: they must not be cited or changed from here
-            return [item._replace(id=None) for item in items], ()
+            return [replace(item, id=None) for item in items], ()
         problems = [replace(one, message=self.masked(one.message)) for one in read.problems]
         return items, problems
 

@@ -800,7 +800,7 @@ class CurrentFiles:
             return item
         for start in range(len(lines) - count + 1):
             if lines_hash(b"\n".join(lines[start : start + count])) == item.linehash:
-                return item._replace(line=start + 1, end=start + count)
+                return replace(item, line=start + 1, end=start + count)
         return None
 
     def _read(self, path: str, history: bool) -> list[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -285,7 +285,7 @@ def with_origin_of_proofs(words: WordIndex, found: list[Ranked]) -> list[Ranked]
 
 
 def _with_source(one: Ranked, source: Source | None) -> Ranked:
-    return one._replace(item=one.item._replace(origin=source[0], client=source[1])) if source else one
+    return one._replace(item=replace(one.item, origin=source[0], client=source[1])) if source else one
 
 
 Source = tuple[str, str | None]

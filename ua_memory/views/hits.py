@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def _other_days_heading(days: DateRange, *, first: bool) -> str:
 
 
 def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date, root: str) -> None:
-    item = hit.item._replace(path=hit.item.path.removeprefix(f"{root}/"))
+    item = replace(hit.item, path=hit.item.path.removeprefix(f"{root}/"))
     day = f"  {_relative_day(item.date, today)}" if item.date and screen.is_terminal else ""
     day += f"  about {item.when}" if item.when and item.when != item.day else ""
     more = "".join(f"  {each}" for each in (_headings(item), *_shown_tags(item)) if each)
@@ -357,7 +358,7 @@ def list_json(found: ListResult) -> dict[str, Any]:
 
 def _items_below(root: str, found: ListResult) -> list[IndexItem]:
     """The items; paths below the bank's `root` without it, as a search shows them."""
-    return [item._replace(path=item.path.removeprefix(f"{root}/")) for item in found.items]
+    return [replace(item, path=item.path.removeprefix(f"{root}/")) for item in found.items]
 
 
 def show_list(screen: Screen, found: ListResult, today: date, root: str, *, filtered: bool) -> None:
