@@ -383,9 +383,7 @@ def json_value(value: Any) -> Any:
     """Convert a value for JSON: tuples to lists, mappings and dataclasses to objects, times to ISO 8601."""
     if dataclasses.is_dataclass(value):
         return fields(value, *(each.name for each in dataclasses.fields(value)))
-    if isinstance(value, list | tuple):
-        return [json_value(each) for each in value]
-    if isinstance(value, Mapping):
+    if isinstance(value, list | tuple | Mapping):
         return _convert(value, json_value)
     return value.isoformat() if isinstance(value, datetime) else value
 
@@ -393,7 +391,7 @@ def json_value(value: Any) -> Any:
 def _convert(value: Any, convert: Callable[[Any], object] | Sequence[Field]) -> Any:
     """Convert a value, or each element of a list or mapping, by a function or to these `fields`."""
     to_json = convert if callable(convert) else lambda one: fields(one, *convert)
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):  # an item of the index is one value
+    if isinstance(value, list | tuple):
         return [to_json(each) for each in value]
     if isinstance(value, Mapping):
         return {key: to_json(each) for key, each in value.items()}
