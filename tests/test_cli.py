@@ -960,6 +960,8 @@ def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None
         ("hoy a las 5 de la tarde", "2026-11-21T17:00"),
         ("mañana a las 10 de la mañana", "2026-11-22T10:00"),
         ("domani alle 8 di sera", "2026-11-22T20:00"),
+        ("no dia 12 de outubro", "2026-10-12"),
+        ("dia 12 de maio às 9h", "2027-05-12T09:00"),
         ("20 June 2025", "2025-06-20"),
         ("Christmas", "2026-12-25"),
         ("3 to 9 December", "2026-12-03/2026-12-09"),

@@ -813,6 +813,7 @@ def parse_days(text: str, now: datetime, *, nearest: bool = False) -> tuple[date
     that is no date or more than a date.
     """
     word = " ".join(text.split())[:LONGEST]
+    word = re.sub(r"(?i)\b(?:d[ií]a|giorno)\s(?=\d{1,2}\s\D)", "", word)  # no dia 12 de outubro
     if slashed := re.fullmatch(r"(\d{1,2})/(\d{1,2})", word):
         first, second = map(int, slashed.groups())
         swap = second > 12 or (first <= 12 and _is_month_first(now.tzinfo))
