@@ -19,6 +19,7 @@ from ua_memory.recall.dedupe import fold, with_support
 from ua_memory.recall.newer import newer_first
 from ua_memory.recall.search import Hit, SearchResult, search
 
+DATA = Path(__file__).parent / "data"
 DAY = "memory/2026-11-21.md"
 BELIEF = "memory/observations/alice.md"
 FACTS = log(
@@ -604,6 +605,41 @@ def test_what_ended_elsewhere_changes_nothing_here(
     with an_index(a_bank(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]})), model) as index:
         hits = search(index, query).hits
     assert hits[0].item.text == old and not any(hit.replaces for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("Lena's teacher is Frau Krüger",
+         "Frau Krüger is on leave, Herr Özdemir teaches Lena's class until summer", "who is Lena's teacher"),
+        ("Our dentist is Dr Weber", "Dr Weber retired, we go to Dr Lang", "who is our dentist"),
+        ("The spare key is with Mrs Novak",
+         "got the spare key back from Mrs Novak, Timo has it", "who has the spare key"),
+        ("The wifi at the office is called nest",
+         "office wifi renamed to kestrel", "how is the office wifi called"),
+        ("The default branch is master", "default branch is main since yesterday", "default branch"),
+        ("Max batch size is 500", "batch size reduced to 200", "what is the max batch size"),
+        ("Flights to Lisbon leave at 7:10", "airline rebooked us, Lisbon flight leaves 9:35",
+         "when does the Lisbon flight leave"),
+    ],
+)  # fmt: skip
+def test_what_is_replaced_in_other_words_is_named(
+    tmp_path: Path, model: Embedder, old: str, new: str, query: str
+) -> None:
+    with an_index(a_bank(tmp_path, said_on({"2026-03-01": [old], "2026-09-02": [new]})), model) as index:
+        hits = search(index, query).hits
+    assert hits[0].item.text == new and hits[0].replaces and hits[0].replaces.text == old
+
+
+def test_of_changes_in_everyday_words_most_stand_first(tmp_path: Path, model: Embedder) -> None:
+    rows = [row.split("\t") for row in (DATA / "changes.tsv").read_text("utf-8").splitlines()]
+    days: dict[str, list[str]] = {}
+    for number, (old, new, *_) in enumerate(rows):
+        days.setdefault(f"2026-03-{1 + number % 28:02}", []).append(old)
+        days.setdefault(f"2026-09-{1 + number % 28:02}", []).append(new)
+    with an_index(a_bank(tmp_path, said_on(days)), model) as index:
+        first = [search(index, query).hits[0].item.text == new for _, new, query, _ in rows]
+    assert len(rows) == 95 and sum(first) >= 62
 
 
 def test_a_newer_value_that_stands_first_by_itself_names_the_older(tmp_path: Path) -> None:

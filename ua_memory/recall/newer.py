@@ -20,7 +20,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION
-from ua_memory.index.terms import STOP_WORDS, all_stop_words, content_words, is_unspaced
+from ua_memory.index.terms import IDLE, STOP_WORDS, all_stop_words, content_words, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.markdown.lines import FileKind, kind_of
 from ua_memory.recall.arms import Ranked
@@ -28,9 +28,9 @@ from ua_memory.recall.dedupe import SPEAKER, is_quoted_in
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
-from ua_memory.text.names import apart, entities, foreign_stop_words, numerals
-from ua_memory.text.questions import word_stem
-from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, Move, sentences
+from ua_memory.text.names import apart, entities, foreign_stop_words, in_lexicon, numerals
+from ua_memory.text.questions import begins_question, word_stem
+from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, ENDED, Move, sentences
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 REPLACED_HITS, REPLACED_PASSAGES = 40, 10
 """Hits, best first, that are compared, and those among which sessions' passages are: a passage has ten times
 the sentences of a fact."""
+LATER_FIRST, LATER_FIRST_HITS = 0.8, 3
+"""The score of a first fact, and that of a later one relative to it, from which on the later one goes first,
+though it need not replace anything; and the hits among which it is looked for. Of 95 pairs of facts in which
+something changed 66 have the later first, 56 without this; of 452 questions on four banks as many."""
 _MIN_OVERLAP = 0.6
 """The minimum share of words in common with the older sentence if no change is stated."""
 _MIN_RATIO_TO_PASSAGE = 0.7
@@ -126,6 +130,8 @@ secondo secondi minuto minutos minuti seconde seconden minuut minuten data numer
 )
 _CODE_NAME = re.compile(r"`([a-z]+(?:[._-][a-z]+)+)`", re.IGNORECASE)
 """A name in code of several words, which is that of a thing: `nightly_ingest`, `events.raw`."""
+_LIMIT = re.compile(r"(?:min(?:imum)?|max(?:imum)?|total|average|default)\b", re.IGNORECASE)
+"""Words before a subject that make it no other one."""
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
 _MEASURED = re.compile(
@@ -163,6 +169,15 @@ _COSTS = frozenset("cost pric kost prei prix coût coûte cues cuest cust prec p
 _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
+_GENERAL = frozenset(
+    "use used call name run runn take have keep work live stay held heiß heis nenn wohn".split()  # noqa: SIM905
+)
+"""Stems of words that say only how a thing is said to be something: the wifi is *called* nest."""
+_COPULA = re.compile(rf"\s{_IS}\s", re.IGNORECASE)
+_TURNED = re.compile(
+    r"\b(?:switch|mov|chang|migrat|convert)ed\b(?:\s+\S+){0,4}?\s+(?:over\s+)?(?:in)?to\s|\brenamed\b|\b(?:rewrote|ported)\b.*\b(?:to|in)\s"
+)
+"""A thing that became, or was put into, another."""
 _GIVES_WAY = (
     r"(?:(?:over|instead|place|plaats)\s+(?:\w+\s+){0,4}?(?:from|of|van)|succeed\w*|replac\w*|von(?=.*übern)|übern\w+\s+von|löst"
     r"|(?:an)?statt|opvolg\w+\s+van|vervang\w*|lugar\s+d[oa]|posto\s+di|succ[éè]d\w+\s+à|remplac\w+|place\s+d['’e]|(?:lugar|vez)\s+de|(?:sustitu|reemplaz|suced)\w+\s+a)\s*"
@@ -261,6 +276,11 @@ class _ValueSentence:
         return _NEGATION.search(self.folded) is not None
 
     @cached_property
+    def ended(self) -> bool:
+        """Whether it says that something ended or gave way."""
+        return ENDED.search(self.folded) is not None
+
+    @cached_property
     def changed(self) -> bool:
         if self.says_change or not (self._before and self._same_speaker):
             return self.says_change
@@ -311,7 +331,12 @@ class _ValueSentence:
     @cached_property
     def may_replace(self) -> bool:
         """Whether it may replace another sentence. Of two that may not, neither replaces the other."""
-        return bool(self.values or self.answers) or self.denies or (bool(self.names) and self.changed)
+        return (
+            bool(self.values or self.answers)
+            or self.denies
+            or self.ended
+            or (bool(self.names) and self.changed)
+        )
 
 
 def _before(text: str, at: int) -> str:
@@ -376,7 +401,7 @@ class _Comparison:
             if not one.item.retired
             and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
         ]  # fmt: skip
-        self.asked, self._counted = _stems(query), dict[str, int]()
+        self.asked, self._counted = _stems(IDLE.sub(" ", query)), dict[str, int]()
         self._texts = [f" {one.item.text.casefold()}" for one in self.near]
         self._dated = [text for one, text in zip(self.near, self._texts, strict=True) if one.item.day]
         self._stated = [
@@ -389,7 +414,13 @@ class _Comparison:
             [each for each in stated if each.values and _DENIES_VALUE.search(each.folded)]
             for stated in self._stated
         ]
-        self._may_replace = [any(each.may_replace for each in stated) for stated in self._stated]
+        self._may_replace = [
+            any(
+                each.may_replace or (one.item.record != SESSION and (each.ended or each.changed))
+                for each in stated
+            )
+            for one, stated in zip(self.near, self._stated, strict=True)
+        ]
         self._able = [rank for rank, may in enumerate(self._may_replace) if may]
         moving = _moving(self.near, self._texts)
         self._moved, self._ended = (_moves(moving, sort) for sort in ("new", "ended"))
@@ -439,11 +470,16 @@ class _Comparison:
         if not _answers_too(one, old):
             return "it is about other names, or has no such answer"
         close, passage = _is_close(one, old), old.item.record == SESSION
+        records = {one.item.record, old.item.record}
         if not close and n >= REPLACED_PASSAGES:
             return "it matches the query much worse"
         for new, said in product(self._stated[rank], self._stated[n]):
             worse = not (close or (passage and self.asked & said.words))
-            why = self._why_no_newer(new, said, ranks_first=rank < n, matches_worse=worse)
+            why = self._why_no_newer(
+                new, said, ranks_first=rank < n, matches_worse=worse, passages=SESSION in records
+            )
+            if why and one.item.record != SESSION and (self._ends(new, said) or self._turns_into(new, said)):
+                why = ""
             if why:
                 continue
             near = not passage or one.score >= _MIN_RATIO_TO_PASSAGE * old.score
@@ -473,7 +509,13 @@ class _Comparison:
         return moved or any(not new.words.isdisjoint(old.words) for new, old in pairs)
 
     def _why_no_newer(
-        self, new: _ValueSentence, old: _ValueSentence, *, ranks_first: bool, matches_worse: bool
+        self,
+        new: _ValueSentence,
+        old: _ValueSentence,
+        *,
+        ranks_first: bool,
+        matches_worse: bool,
+        passages: bool,
     ) -> str:
         """Why a sentence does not replace an older one, '' if it does. If its hit `ranks_first`, most words
         must be shared, even if it states a change; if that `matches_worse`, it must state a change and share
@@ -482,12 +524,14 @@ class _Comparison:
         explanations repeat those of what they explain."""
         if new.answers and new.answers == old.answers:
             return "it gives the same answer" if words_of(new.text) == words_of(old.text) else ""
-        kinds = new.values.keys() & old.values.keys()
+        kinds = {*new.values} & {*old.values}
+        if "day" in new.values and "weekday" in old.values and new.changed:
+            kinds.add("day")  # "legs moved to Thursday" from "legs on Mondays"
         if not kinds and (new.values or old.values):  # most pairs
             return _NO_OTHER_VALUE
         changed = bool(kinds) and (new.changed or new.leaves_value_of(old))
         kinds -= set() if changed else {"day"}
-        if not any(new.values[kind] - old.values[kind] for kind in kinds):
+        if not any(new.values[kind] - old.values.get(kind, frozenset()) for kind in kinds):
             may = new.values == old.values and (changed or new.denies != old.denies or new.changed)
             other = may and (
                 _contradicts(new, old) or _renames(new, old, self.asked) or _passes_on(new, old, self.asked)
@@ -497,7 +541,7 @@ class _Comparison:
         if same and not new.leaves_value_of(old):
             return "it counts the same"  # "all 6 projectors run 4.3" replaces nothing of 6 projectors
         wanted, both = self.asked & old.words, new.words & old.words
-        if _is_of_another(new, old, self.asked, changed, only_day=kinds == {"day"}):
+        if _is_of_another(new, old, self.asked, changed, only_day=kinds == {"day"}, strict=passages):
             return "its value is of something else"
         shared = self._count_distinctive(new, old)
         if changed and not ranks_first:
@@ -515,6 +559,57 @@ class _Comparison:
         enough = shared >= max(2, _MIN_OVERLAP * size(len(new.words), len(old.words)))
         return "" if enough else "it shares too few words, and states no change of that"
 
+    def _ends(self, new: _ValueSentence, old: _ValueSentence) -> bool:
+        """Whether a sentence names what an older one gives as the answer, says that it ended or gave way, and
+        something else: "Frau Krüger is on leave, Herr Özdemir teaches Lena's class"."""
+        if not new.ended or new.beginnings.isdisjoint(old.beginnings):  # most pairs
+            return False
+        wanted, named = self.asked & old.words, (old.words - self.asked) & new.words
+        if not (named and new.words - old.words - self.asked and self._is_asked(wanted)):
+            return False
+        theirs = _stems(" ".join(entities(old.text)))
+        if named & theirs and not new.names - theirs:
+            return False
+        if wanted.isdisjoint(new.words) and named.isdisjoint(
+            theirs & _stems(" ".join(words_of(new.text)[:2]))
+        ):
+            return False
+        what = "|".join(map(re.escape, named))
+        some = r"\W+(?:\w+\W+){0,2}?"
+        return (
+            re.search(
+                rf"\b(?:{what})\w*{some}(?:{ENDED.pattern})|(?:{ENDED.pattern}){some}(?:{what})", new.folded
+            )
+            is not None
+        )
+
+    def may_be_outdated(self, one: Ranked) -> bool:
+        """Whether a hit is a fact of a day: no passage, note or turn of a conversation."""
+        return one.item.record == "fact" and bool(one.item.day) and not one.item.speaker and one in self.near
+
+    def kinds(self, one: Ranked) -> set[str]:
+        """The kinds of values that a hit states."""
+        return {kind for sentence in self._stated[self.near.index(one)] for kind in sentence.values}
+
+    def _is_asked(self, words: frozenset[str]) -> bool:
+        """Whether these are half of the words that are asked for."""
+        return bool(words) and 2 * len(words) >= len(self.asked - _GENERAL)
+
+    def _turns_into(self, new: _ValueSentence, old: _ValueSentence) -> bool:
+        """Whether a sentence says that what is asked for, of which an older one says something, turned into
+        something else: "office wifi renamed to kestrel"; or is something else now, in the same words."""
+        if not new.changed or new.beginnings.isdisjoint(old.beginnings):  # most pairs
+            return False
+        wanted = (self.asked & old.words) - _GENERAL
+        if not (self._is_asked(wanted) and wanted <= new.words and new.words - old.words - self.asked):
+            return False
+        if turned := _TURNED.search(new.folded):
+            after = (stem for word in words_of(new.folded[turned.end() :]) for stem in _stems(word))
+            return next(after, "") not in {"", *old.words}
+        sides = [_COPULA.split(each.text, maxsplit=1) for each in (new, old)]
+        mine, theirs = (_stems(side[0]) if side[1:] else frozenset[str]() for side in sides)
+        return bool(mine) and mine == theirs and wanted <= mine
+
     def _count_distinctive(self, new: _ValueSentence, old: _ValueSentence) -> int:
         """The number of common words that few dated texts have, or that are counted in both sentences."""
         both = new.words & old.words
@@ -530,7 +625,13 @@ class _Comparison:
 
 
 def _is_of_another(
-    new: _ValueSentence, old: _ValueSentence, asked: frozenset[str], changed: bool, *, only_day: bool
+    new: _ValueSentence,
+    old: _ValueSentence,
+    asked: frozenset[str],
+    changed: bool,
+    *,
+    only_day: bool,
+    strict: bool,
 ) -> bool:
     """Whether a newer sentence is about something else than an older one, of which some words are `asked`
     for:
@@ -555,10 +656,14 @@ def _is_of_another(
         _stems(what) & wanted & both and _stems(of) & added - asked for what, of in _OF.findall(new.text)
     ):
         return True
-    if len(both) != 1 or not new.subject or new.subject in old.words:
+    if len(both) != 1 or not new.subject or new.subject in old.words or _LIMIT.match(new.text):
         return False
     compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(min(both))}"
-    return bool(lacks) or re.search(compound, new.folded) is not None
+    kind = "|".join(map(re.escape, lacks))
+    qualified = lacks and (
+        not sure or strict or re.search(rf"\b(?:{kind})\w*\s+{re.escape(min(both))}", old.folded)
+    )
+    return bool(qualified) or re.search(compound, new.folded) is not None
 
 
 def _have_own_subjects(one: _ValueSentence, other: _ValueSentence) -> bool:
@@ -627,8 +732,17 @@ def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], a
 def _names(item: IndexItem) -> list[dict[str, str]]:
     """The words of each name in an item by their stems, except in the reason it gives."""
     names = (*entities(_REASON.split(item.text)[0]), *item.entities)
-    found = ({stem: word for word in words_of(name) for stem in _stems(word)} for name in names)
+    found = (
+        {stem: word for word in words_of(name) for stem in _stems(word)}
+        for name in names
+        if not _opens(name, item)
+    )
     return [name for name in found if name]
+
+
+def _opens(name: str, item: IndexItem) -> bool:
+    """Whether a name is an English plural that only begins a text: Flights."""
+    return item.text.startswith(f"{name} ") and name.endswith("s") and in_lexicon(name[:-1])
 
 
 def _has_another(name: Mapping[str, str], item: IndexItem, asked: frozenset[str]) -> bool:
@@ -672,7 +786,28 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             one_line = old.item.record != SESSION and "\n" not in old.item.text
             if one_line and (known is None or _later(old.item, known)):
                 replaced[best.item.key] = old.item
+    _put_later_first(ordered, compared, query)
     return ordered, replaced
+
+
+def _put_later_first(ordered: list[Ranked], compared: _Comparison, query: str) -> None:
+    """Move a later fact before the first one if both match a question well and share half of what it asks
+    for: of facts about one thing the last usually says how it is now. It replaces nothing that is shown."""
+    first = ordered[0] if ordered else None
+    if first is None or first.parts.get("newer") or not compared.may_be_outdated(first):
+        return
+    kinds = compared.kinds(first)
+    wanted = (compared.asked & _stems(first.item.text)) - _GENERAL
+    if first.score < LATER_FIRST or not wanted or not begins_question(query):
+        return
+    for one in ordered[1:LATER_FIRST_HITS]:
+        later = compared.may_be_outdated(one) and (one.item.day or "") > (first.item.day or "")
+        kind = one.parts.get("kind", 0) >= first.parts.get("kind", 0)
+        if not later or not kind or one.score < LATER_FIRST * first.score:
+            continue
+        same = not kinds or not kinds.isdisjoint(compared.kinds(one))
+        if same and 2 * len(wanted & _stems(one.item.text)) >= len(wanted):
+            return _move_before(ordered, one, first)
 
 
 def replaced_first(found: list[Ranked], query: str) -> list[Ranked]:

@@ -225,7 +225,7 @@ def sentences(text: str) -> list[Sentence]:
     if len(text) > 2 * LONGEST_TURN_END:
         text = text[:LONGEST_TURN_END] + "\n\n" + text[-LONGEST_TURN_END:]
     found: list[Sentence] = []
-    speakers, speaker = _speakers(text), ""
+    speakers, speaker, begin = _speakers(text), "", 0
     apart = len(speakers) < 2 or max(speakers.values()) < 2  # as the labels of a form are
     for number, block in enumerate(_blocks(text)):
         label = _label(block.text)
@@ -242,8 +242,9 @@ def sentences(text: str) -> list[Sentence]:
                 marker = block.marker if n == 0 else ""
                 where = (len(found), number, marker, block.nested, block.heading, block.lead)
                 found.append(Sentence(said, quote, *where, speaker=speaker))
+                begin = start
             elif found and found[-1].block == number:  # a stray sign: the quote of both is still verbatim
-                found[-1] = replace(found[-1], quote=f"{found[-1].quote} {quote}")
+                found[-1] = replace(found[-1], quote=one_line(block.text[begin:end]))
     if found and text.rstrip().endswith(found[-1].quote[-20:]):
         found[-1] = replace(found[-1], last=True)
     return found

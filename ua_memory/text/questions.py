@@ -30,6 +30,7 @@ _ASKING = (
     r"|cu[aá]nt[oa]s?|c[oó]mo|cu[aá]l(?:es)?|quem|quando|onde|quant[aeio]s?|qual[ei]?|quais|ch[ei]|cosa|dove"
     r"|perché|porquê|wat|wanneer|waar(?:heen|van)?|hoe(?:veel)?|wiens?|welke?|waarom)(?:['’]s)?\b"
 )
+_BEGINNING = late(_ASKING, re.IGNORECASE)
 _QUESTION = late(
     rf"[?？]\s*$|^\W*(?:(?:at|for|from|in|on|to|with|ab|an?|auf|bei|bis|um|für|mit|seit|von|avec|de|à|dans|depuis|en|pour"
     r"|con|desde|para|por|da|di|per|com|em|[ao]|met|van|voor)\s+)?"
@@ -55,7 +56,7 @@ def is_question(prompt: str) -> bool:
 
 def begins_question(text: str) -> bool:
     """Whether a text begins with a question word."""
-    return re.match(_ASKING, text) is not None
+    return _BEGINNING.match(text) is not None
 
 
 def is_request(prompt: str) -> bool:

@@ -288,7 +288,7 @@ ANSWER_DASH = late("(?<=[?？]) – ")
 
 
 def _change_words(sort: str) -> str:
-    """The pattern of the words of a sort in `data/changes.txt`: `changed` or `moved`."""
+    """The pattern of the words of a sort in `data/changes.txt`: `changed`, `moved` or `ended`."""
     rows = {heading: how for heading, how in table("changes.txt") if heading.startswith(sort)}
     unspaced = [rows.pop(f"{sort} {language}", "(?!)") for language in ("japanese", "chinese")]
     return rf"\b(?:{'|'.join(rows.values())})\b|{'|'.join(unspaced)}"
@@ -299,6 +299,8 @@ CHANGED_FOLDED = late(lambda: _change_words("changed"))
 """Words which say that a value has changed; the second is four times as fast, for case-folded text."""
 MOVED = late(lambda: _change_words("moved"), re.IGNORECASE)
 """Words which say that a day was put off or brought forward."""
+ENDED = late(lambda: _change_words("ended"))
+"""Words which say that what a case-folded sentence names has ended or given way."""
 
 
 # -- moves -------------------------------------------------------------------------------------------------
