@@ -254,7 +254,8 @@ class Memory:
             return statements.excerpt(data, path, span)
         path = self._outside(found.path) or found.path
         if not is_memory_file(path) and path.strip("./") and path[0] != "/" and "../" not in path:
-            hint = f"use MEMORY.md or a .md file under memory/, or: ua-memory search {shlex.quote(target)}"
+            which = "use MEMORY.md or a .md file under memory/, or: " if path.endswith(".md") else ""
+            hint = f"{which}ua-memory search {shlex.quote(target)}"
             raise NotFound("no such file in the bank", where=path[:200], hint=hint)
         files = self.index.files if path.startswith("/") else self.store
         return statements.excerpt(files.accepted_bytes(path), path, found.span, found.id)
