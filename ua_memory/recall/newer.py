@@ -172,7 +172,7 @@ _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
 _IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
 """A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
 _GENERAL = frozenset(
-    "use used call name run runn take have keep work live stay held heiß heis nenn wohn".split()  # noqa: SIM905
+    "use used call name run runn take have keep work live stay held last dura dure heiß nenn wohn".split()  # noqa: SIM905
 )
 """Stems of words that say only how a thing is said to be something: the wifi is *called* nest."""
 _COPULA = re.compile(rf"\s{_IS}\s", re.IGNORECASE)
@@ -543,6 +543,7 @@ class _Comparison:
             dated = not kinds.isdisjoint(("date", "time", "day"))
             day = not matches_worse and "date" in kinds and wanted <= new.words
             all_asked = len(self.asked) > 1 and self.asked <= both
+            all_asked = all_asked or (new.subject in self.asked and self.asked - _GENERAL <= both)
             if shared or all_asked or 2 <= len(both) >= len(old.words) / 2 or (day and both):
                 enough = max(shared, 1) + dated >= (2 if matches_worse else 1)
                 return "" if enough else "it matches the query much worse, and shares one word"
