@@ -285,7 +285,7 @@ def test_what_is_trusted_is_this_value_of_this_bank(tmp_path: Path, env: dict[st
         write(other, changed)
         assert "extra_paths" in config.load(other, env).untrusted
     assert not config.load(bank, env).untrusted
-    config.distrust(bank, env, config.load(bank, env))
+    config.distrust(bank, env, config.load(bank, env), wholly=True)
     assert set(config.load(bank, env).untrusted) == {"extra_paths", "strip"}
 
 
