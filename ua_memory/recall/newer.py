@@ -634,7 +634,8 @@ def _is_of_another(
     - only the weekday differs: it lacks one of these, or has two words of its own;
     - it lacks one of these, and has what is asked for of another thing: "the code of the shed";
     - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
-      scanner where the printer is."""
+      scanner where the printer is. Unless `strict`, a sentence that states a change may lack what does not
+      stand before that word: "retention for logs raised" lacks "kept"."""
     wanted, added, both = asked & old.words, new.words - old.words, new.words & old.words
     lacks = wanted - new.words
     lacks -= _COSTS if _MEASURED.search(new.text) else set()
