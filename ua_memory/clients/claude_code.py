@@ -30,10 +30,7 @@ from ua_memory.clients.turns import (
     Tree,
     Turn,
     all_texts,
-    as_dict,
     as_str,
-    as_time,
-    as_tokens,
     blocks,
     call_result,
     claude_usage,
@@ -98,8 +95,8 @@ class ClaudeCode(Format):
 
     def name(self, line: int, record: Record) -> str:
         if record.get("type") == "queue-operation":
-            return f"queued-{as_str(record.get('timestamp')) or line}"
-        return as_str(record.get("uuid")) or f"L{line}"
+            return f"queued-{record.text('timestamp') or line}"
+        return record.text("uuid") or f"L{line}"
 
     def survey(self, line: int, record: Record) -> None:
         kind = record.get("type")
@@ -107,23 +104,23 @@ class ClaudeCode(Format):
             self._queue_lines.append(line)
             return
         self._title(kind, record)
-        id = as_str(record.get("uuid"))
+        id = record.text("uuid")
         if not id:
             return
         branch = self._side if record.get("isSidechain") is True else self._main
         self._head(record)
-        message = as_dict(record.get("message"))
-        parent = as_str(record.get("parentUuid")) or as_str(record.get("logicalParentUuid"))
+        message = record.part("message")
+        parent = record.text("parentUuid") or record.text("logicalParentUuid")
         summary = _is_summary(record)
         bound = record.get("subtype") == "compact_boundary"
-        group = as_str(message.get("id")) if kind == "assistant" else ""
+        group = message.text("id") if kind == "assistant" else ""
         number = branch.tree.add(id, parent, line, group, follows=summary or bound)
         if bound:
             branch.boundaries.append((number, _boundary(line, record), parent, _first_kept_id(record)))
         elif kind in ("user", "assistant"):
             self._add_message(branch, line, number, record, message)
         elif kind == "attachment":
-            queued = as_dict(record.get("attachment"))
+            queued = record.part("attachment")
             if queued.get("type") == "queued_command":
                 self._recorded_texts.update(id_hash(text) for text in texts(queued.get("prompt")))
 
@@ -131,7 +128,7 @@ class ClaudeCode(Format):
         """Update the title: the person's own before the model's, the last of each. A summary, which may be
         another session's, counts only without these."""
         titles = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-        if isinstance(kind, str) and kind in titles and (title := as_str(record.get(titles[kind]))):
+        if isinstance(kind, str) and kind in titles and (title := record.text(titles[kind])):
             rank = -[*titles].index(kind)
             if rank >= self._title_rank:
                 self._title_rank, self.session = rank, replace(self.session, title=title)
@@ -141,9 +138,9 @@ class ClaudeCode(Format):
             if branch.leaf < 0:
                 branch.summaries.append(line)
         elif record.get("type") == "assistant":
-            branch.agent = as_str(record.get("agentId")) or branch.agent
+            branch.agent = record.text("agentId") or branch.agent
             if message.get("model") != "<synthetic>":
-                branch.gauge.add(line, claude_usage(as_dict(message.get("usage"))))
+                branch.gauge.add(line, claude_usage(message.part("usage")))
         elif "toolUseResult" in record or "sourceToolAssistantUUID" in record:
             branch.results.append(number)
         elif isinstance(message.get("content"), str):
@@ -158,16 +155,16 @@ class ClaudeCode(Format):
         if now == self._last_head:
             return
         self._last_head = now
-        session = as_str(record.get("sessionId")) or head.session
-        parent = as_str(as_dict(record.get("forkedFrom")).get("sessionId")) or head.parent
+        session = record.text("sessionId") or head.session
+        parent = record.part("forkedFrom").text("sessionId") or head.parent
         if head.session and session != head.session and not head.parent:
             parent = head.session
         self.session = replace(
             head,
             session=session,
             parent=parent if parent != session else "",
-            cwd=head.cwd or as_str(record.get("cwd")),
-            started=head.started or as_time(record.get("timestamp")),
+            cwd=head.cwd or record.text("cwd"),
+            started=head.started or record.time("timestamp"),
         )
 
     def close(self, lines: int) -> None:
@@ -203,35 +200,35 @@ class ClaudeCode(Format):
             if flag == _QUEUE:
                 yield from self._queued_turns(line, record, queue)
                 continue
-            at = as_time(record.get("timestamp"))
-            entry = self.entry(line, record, at, as_str(record.get("agentId")))
+            at = record.time("timestamp")
+            entry = self.entry(line, record, at, record.text("agentId"))
             kind = record.get("type")
             if kind == "assistant":
                 yield from self._assistant(entry, record, asked)
             elif kind == "user":
                 yield from self._user(entry, line, record, asked, flag == _RESULTS_ONLY)
             elif kind == "attachment":
-                queued = as_dict(record.get("attachment"))
+                queued = record.part("attachment")
                 if queued.get("type") == "queued_command" and queued.get("commandMode") in (None, "prompt"):
                     text = join_texts(texts(queued.get("prompt")), typed_text)
                     if text and _is_by_person(queued):
                         yield entry.next(text=text)
 
     def _assistant(self, entry: EntryIds, record: Record, asked: set[str]) -> Iterator[Event]:
-        message = as_dict(record.get("message"))
+        message = record.part("message")
         if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             return
         made = (block for block in blocks(message.get("content")) if block.get("type") == "tool_use")
-        asked.update(as_str(block.get("id")) for block in made if block.get("name") == "AskUserQuestion")
+        asked.update(block.text("id") for block in made if block.get("name") == "AskUserQuestion")
         yield from entry.said(message.get("content"), self.session.cwd)
 
     def _user(
         self, entry: EntryIds, line: int, record: Record, asked: set[str], results_only: bool
     ) -> Iterator[Event]:
-        content = as_dict(record.get("message")).get("content")
+        content = record.part("message").get("content")
         for block in blocks(content):
             if block.get("type") == "tool_result":
-                key = as_str(block.get("tool_use_id"))
+                key = block.text("tool_use_id")
                 yield call_result(key, block.get("is_error") is True, block.get("content"))
                 if key in asked and (text := _answers_of_person(record)) and not results_only:
                     yield entry.next(text=text)
@@ -254,28 +251,28 @@ class ClaudeCode(Format):
         """
         operation = record.get("operation")
         if operation == "enqueue":
-            if typed_text(as_str(record.get("content"))):
-                queue.append(as_str(record.get("content")))
+            if typed_text(record.text("content")):
+                queue.append(record.text("content"))
             if len(queue) > 1000:
                 queue.popleft()
         elif operation in ("dequeue", "remove", "popAll"):
             said = queue.popleft() if queue else ""
-            said = as_str(record.get("content")) or said
+            said = record.text("content") or said
             text = typed_text(said)
             if operation == "remove" and text and id_hash(said) not in self._recorded_texts:
-                at = as_time(record.get("timestamp"))
+                at = record.time("timestamp")
                 yield Turn(self.name(line, record), "person", text, at, line=line)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if self.keep[line] == 1 and record.get("type") in ("user", "assistant"):
-            yield from all_texts(as_dict(record.get("message")).get("content"))
+            yield from all_texts(record.part("message").get("content"))
 
     tells_outputs = True
 
     def outputs(self, record: Record) -> Iterator[str]:
-        for block in blocks(as_dict(record.get("message")).get("content")):
-            if block.get("type") == "tool_use" and is_ours(as_str(block.get("name")), None):
-                self._our_calls.add(as_str(block.get("id")))
+        for block in blocks(record.part("message").get("content")):
+            if block.get("type") == "tool_use" and is_ours(block.text("name"), None):
+                self._our_calls.add(block.text("id"))
             elif block.get("type") == "tool_result" and block.get("tool_use_id") not in self._our_calls:
                 yield "\n".join(texts(block.get("content")))
 
@@ -285,32 +282,32 @@ def _is_summary(record: Record) -> bool:
         return True
     if record.get("type") != "user":
         return False
-    return is_summary(next(texts(as_dict(record.get("message")).get("content")), ""))
+    return is_summary(next(texts(record.part("message").get("content")), ""))
 
 
 def _is_by_person(record: Record) -> bool:
     """Whether a person wrote a prompt, and not the client, a hook or a background task."""
-    origins = (record.get("turnOrigin"), as_dict(record.get("origin")).get("kind"))
+    origins = (record.get("turnOrigin"), record.part("origin").get("kind"))
     return record.get("promptSource") != "system" and all(o in (None, "human", "sdk") for o in origins)
 
 
 def _answers_of_person(record: Record) -> str:
     """A person's answers to the agent's question, from the client's own record."""
-    answers = as_dict(as_dict(record.get("toolUseResult")).get("answers"))
+    answers = record.part("toolUseResult").part("answers")
     pairs = (f"{question} {answer}" for question, answer in answers.items() if isinstance(answer, str))
     return "\n".join(pairs).strip()
 
 
 def _first_kept_id(record: Record) -> str:
     """The id of the first message that a compaction left in the context, or ""."""
-    meta = as_dict(record.get("compactMetadata"))
-    kept = as_dict(meta.get("preservedMessages")).get("uuids")
+    meta = record.part("compactMetadata")
+    kept = meta.part("preservedMessages").get("uuids")
     first = as_str(kept[0]) if isinstance(kept, list) and kept else ""
-    return first or as_str(as_dict(meta.get("preservedSegment")).get("headUuid"))
+    return first or meta.part("preservedSegment").text("headUuid")
 
 
 def _boundary(line: int, record: Record) -> Boundary:
-    left = as_tokens(as_dict(record.get("compactMetadata")).get("postTokens"))
+    left = record.part("compactMetadata").tokens("postTokens")
     return Boundary(line, line, left or None)
 
 

@@ -23,10 +23,7 @@ from ua_memory.clients.turns import (
     Format,
     Record,
     all_texts,
-    as_dict,
-    as_str,
     as_time,
-    as_tokens,
     blocks,
     decode,
     git_subject,
@@ -38,6 +35,7 @@ from ua_memory.text.noise import assistant_text, typed_text
 
 ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "mcp_tool_call")
+_CALL_NAMES = {"local_shell_call": "shell", "web_search_call": "web_search"}
 _FAILED = re.compile(
     r"^(?:Process exited with code|Exit code:?|Command failed)\s*:?\s*(?!0\b)-?\w+", re.MULTILINE
 )
@@ -71,9 +69,9 @@ class Codex(Format):
 
     def name(self, line: int, record: Record) -> str:
         _, item = _payload(record)
-        if as_str(item.get("type")).endswith("_output"):  # it has its call's id, and is no turn
+        if item.text("type").endswith("_output"):  # it has its call's id, and is no turn
             return f"L{line}"
-        return as_str(item.get("id")) or as_str(item.get("call_id")) or f"L{line}"
+        return item.text("id") or item.text("call_id") or f"L{line}"
 
     def survey(self, line: int, record: Record) -> None:
         kind, item = _payload(record)
@@ -83,12 +81,11 @@ class Codex(Format):
         elif kind == "compacted":
             self._compacted.append(Boundary(line, line))
         elif kind == "event_msg" and inner == "token_count":
-            info = as_dict(item.get("info"))
-            last = as_dict(info.get("last_token_usage"))
-            size = as_tokens(last.get("input_tokens")) + as_tokens(last.get("output_tokens"))
-            self._gauge.add(line, as_tokens(last.get("total_tokens")) or size)
+            last = item.part("info").part("last_token_usage")
+            size = last.tokens("input_tokens") + last.tokens("output_tokens")
+            self._gauge.add(line, last.tokens("total_tokens") or size)
         elif kind == "event_msg" and inner == "thread_rolled_back":
-            self._roll_back(line, as_tokens(item.get("num_turns")))
+            self._roll_back(line, item.tokens("num_turns"))
         elif kind == "response_item" and inner == "message":
             self._first_message = self._first_message or line
             if item.get("role") == "user" and join_texts(texts(item.get("content")), typed_text):
@@ -98,16 +95,16 @@ class Codex(Format):
         """Set the session by the first header: a fork copies its parent's header below its own."""
         if self.session.session:
             return
-        source = as_dict(item.get("source"))
+        source = item.part("source")
         agent = "subagent" if "subagent" in source or item.get("source") == "subagent" else ""
         at = item.get("timestamp") or record.get("timestamp")
         self.session = replace(
             self.session,
-            session=as_str(item.get("id")) or as_str(item.get("session_id")),
-            cwd=as_str(item.get("cwd")),
+            session=item.text("id") or item.text("session_id"),
+            cwd=item.text("cwd"),
             started=as_time(at),
-            parent=as_str(item.get("forked_from_id")) or as_str(item.get("parent_thread_id")),
-            agent=as_str(item.get("agent_nickname")) or agent,
+            parent=item.text("forked_from_id") or item.text("parent_thread_id"),
+            agent=item.text("agent_nickname") or agent,
         )
 
     def _roll_back(self, line: int, turns: int) -> None:
@@ -128,10 +125,10 @@ class Codex(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             kind, item = _payload(record)
-            entry = self.entry(line, record, as_time(record.get("timestamp")), self.session.agent)
-            inner = as_str(item.get("type"))
+            entry = self.entry(line, record, record.time("timestamp"), self.session.agent)
+            inner = item.text("type")
             if kind == "compacted":
-                text = as_str(item.get("message")).strip()
+                text = item.text("message").strip()
                 if text and (not self._first_message or self._first_message > line):
                     yield entry.next(role="assistant", text=text, summary=True)
             elif kind == "response_item" and inner == "message":
@@ -140,7 +137,7 @@ class Codex(Format):
                 yield from self._call(entry, inner, item)
             elif kind == "response_item" and inner.endswith("_output"):
                 output, failed = _result(item.get("output"))
-                yield CallResult(as_str(item.get("call_id")), failed, git_subject(output))
+                yield CallResult(item.text("call_id"), failed, git_subject(output))
 
     def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
         if item.get("role") == "user":
@@ -151,28 +148,25 @@ class Codex(Format):
             yield entry.next(role="assistant", text=text)
 
     def _call(self, entry: EntryIds, inner: str, item: Record) -> Iterator[Event]:
-        action = as_dict(item.get("action"))
-        name = as_str(item.get("name")) or {
-            "local_shell_call": "shell",
-            "web_search_call": "web_search",
-        }.get(inner, inner)
+        action = item.part("action")
+        name = item.text("name") or _CALL_NAMES.get(inner, inner)
         given: Any = action or decode(item.get("arguments", item.get("input")))
-        key = as_str(item.get("call_id")) or as_str(item.get("id"))
-        yield from entry.call(key, name, given, self.session.cwd, as_str(item.get("namespace")))
+        key = item.text("call_id") or item.text("id")
+        yield from entry.call(key, name, given, self.session.cwd, item.text("namespace"))
         if inner == "web_search_call":
             yield CallResult(key, item.get("status") == "failed")
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind, item = _payload(record)
         if kind == "compacted":
-            yield as_str(item.get("message"))
+            yield item.text("message")
             history = item.get("replacement_history")
             for one in history if isinstance(history, list) else ():
-                yield from all_texts(as_dict(one).get("content"))
+                yield from all_texts(Record.of(one).get("content"))
         elif kind == "response_item":
             yield from all_texts(item.get("content"))
             for key in ("arguments", "input"):
-                yield as_str(item.get(key))
+                yield item.text(key)
             if "output" in item:
                 yield _result(item["output"])[0]
 
@@ -180,10 +174,10 @@ class Codex(Format):
 
     def outputs(self, record: Record) -> Iterator[str]:
         kind, item = _payload(record)
-        inner, key = as_str(item.get("type")), as_str(item.get("call_id"))
+        inner, key = item.text("type"), item.text("call_id")
         if kind != "response_item":
             return
-        if inner in _CALLS and is_ours(as_str(item.get("name")), None, as_str(item.get("namespace"))):
+        if inner in _CALLS and is_ours(item.text("name"), None, item.text("namespace")):
             self._our_calls.add(key)
         elif inner.endswith("_output") and key not in self._our_calls:
             yield _result(item.get("output"))[0]
@@ -191,9 +185,9 @@ class Codex(Format):
 
 def _payload(record: Record) -> tuple[str, Record]:
     """The kind of a record and its payload. A bare item is a response item, a bare header a session's."""
-    kind = as_str(record.get("type"))
+    kind = record.text("type")
     if kind in ENVELOPES:
-        return kind, as_dict(record.get("payload")) or (record if kind == "compacted" else {})
+        return kind, record.part("payload") or (record if kind == "compacted" else Record())
     if not kind and "id" in record and "timestamp" in record:
         return "session_meta", record
     return "response_item", record
@@ -203,8 +197,9 @@ def _result(output: object) -> tuple[str, bool]:
     """A result's text, and whether the call failed: by its metadata, or by the exit code at its beginning."""
     value = decode(output)
     if isinstance(value, dict):
-        code = as_dict(value.get("metadata")).get("exit_code")
-        text = as_str(value.get("output")) or as_str(value.get("content"))
+        value = Record.of(value)
+        code = value.part("metadata").get("exit_code")
+        text = value.text("output") or value.text("content")
         return text, (isinstance(code, int) and code != 0) or value.get("success") is False
     text = "\n".join(texts(value))
     return text, bool(_FAILED.search(text[:300]))

@@ -22,7 +22,6 @@ from ua_memory.clients.turns import (
     Format,
     Record,
     all_texts,
-    as_dict,
     as_line,
     as_str,
     as_time,
@@ -86,16 +85,16 @@ class Hermes(Format):
         self._compacted = self._compacted or bool(record.get("compacted"))
 
     def _head(self, record: Record) -> None:
-        settings = as_dict(decode(record.get("model_config")))
-        source = as_str(record.get("source"))
+        settings = record.decoded("model_config")
+        source = record.text("source")
         self.session = replace(
             self.session,
-            session=as_str(record.get("id")),
-            cwd=as_str(record.get("cwd")),
+            session=record.text("id"),
+            cwd=record.text("cwd"),
             started=_time(record.get("started_at")),
-            parent=as_str(record.get("parent_session_id")),
+            parent=record.text("parent_session_id"),
             agent="subagent" if settings.get("_delegate_from") else source if source in MACHINES else "",
-            title=as_str(record.get("title")),
+            title=record.text("title"),
         )
 
     def close(self, lines: int) -> None:
@@ -116,7 +115,7 @@ class Hermes(Format):
                 yield from self._assistant(entry, record)
             elif role == "tool":
                 output, failed = _result(record.get("content"))
-                yield CallResult(as_str(record.get("tool_call_id")), failed, git_subject(output))
+                yield CallResult(record.text("tool_call_id"), failed, git_subject(output))
 
     def _user(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         said = []
@@ -140,7 +139,7 @@ class Hermes(Format):
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if _is_message(record) and record.get("active") != 0:
             yield from _texts_of(record)
-            yield as_str(record.get("tool_calls"))
+            yield record.text("tool_calls")
 
 
 def _is_message(record: Record) -> bool:
@@ -155,7 +154,7 @@ def _time(seconds: object) -> Any:
 
 def _identity(record: Record) -> tuple[str, ...]:
     """What identifies a message: role, text and calls."""
-    return tuple(as_str(record.get(key)) for key in ("role", "content", "tool_calls", "tool_call_id"))
+    return tuple(record.text(key) for key in ("role", "content", "tool_calls", "tool_call_id"))
 
 
 def _texts_of(record: Record) -> Iterator[str]:
@@ -178,12 +177,12 @@ def _calls(record: Record) -> object:
 
 def _result(content: object) -> tuple[str, bool]:
     """A result's text, and whether the call failed."""
-    value = decode(content)
-    if not isinstance(value, dict):
+    value = Record.of(decode(content))
+    if not value:
         return as_str(content), False
     code = value.get("exit_code", value.get("returncode"))
     failed = bool(value.get("error")) or value.get("success") is False
-    return as_str(value.get("output")) or as_str(value.get("result")), failed or code not in (None, 0)
+    return value.text("output") or value.text("result"), failed or code not in (None, 0)
 
 
 def hermes_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:

@@ -25,9 +25,6 @@ from ua_memory.clients.turns import (
     Turn,
     Unreadable,
     all_texts,
-    as_dict,
-    as_str,
-    as_time,
     blocks,
     call_result,
     claude_usage,
@@ -102,29 +99,29 @@ class Messages(Format):
         for number, value in self._elements:
             if isinstance(value, dict):
                 report.recalled |= dict.fromkeys(recalled_lines(value))
-                yield number, value
+                yield number, Record(value)
             else:
                 report.add(number, "not a message")
 
     def name(self, line: int, record: Record) -> str:
-        return as_str(record.get("id")) or f"m{line}"
+        return record.text("id") or f"m{line}"
 
     def survey(self, line: int, record: Record) -> None:
         if record.get("role") == "assistant":
-            self._gauge.add(line, claude_usage(as_dict(record.get("usage"))))
+            self._gauge.add(line, claude_usage(record.part("usage")))
         if not self.session.started:
-            self.session = replace(self.session, started=as_time(record.get("timestamp")))
+            self.session = replace(self.session, started=record.time("timestamp"))
 
     def close(self, lines: int) -> None:
         super().close(lines)
-        top = self._elements.top if self._elements else {}
-        session = as_str(top.get("session_id")) or as_str(top.get("id"))
-        self.session = replace(self.session, session=session, cwd=as_str(top.get("cwd")))
+        top = self._elements.top if self._elements else Record()
+        session = top.text("session_id") or top.text("id")
+        self.session = replace(self.session, session=session, cwd=top.text("cwd"))
         self.context_size = self._gauge.size(None)
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
-            entry = self.entry(line, record, as_time(record.get("timestamp")))
+            entry = self.entry(line, record, record.time("timestamp"))
             role, content = record.get("role"), record.get("content")
             if role == "user":
                 yield from self._user(entry, line, content)
@@ -561,11 +558,11 @@ class Prose(Format):
         current, first, lines, size = TextPart("person", None), 1, list[str](), 0
         for number, part, starts, line in _lines_by_part(_lines(source, report), form, current):
             if starts or size > LONGEST_TURN:
-                yield first, {"part": current, "text": "".join(lines)}
+                yield first, Record(part=current, text="".join(lines))
                 current, first, lines, size = part, number, [], 0
             lines.append(line)
             size += len(line)
-        yield first, {"part": current, "text": "".join(lines)}
+        yield first, Record(part=current, text="".join(lines))
 
     def survey(self, line: int, record: Record) -> None:
         pass

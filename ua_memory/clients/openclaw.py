@@ -16,8 +16,6 @@ from ua_memory.clients.settings import SERVER_NAME
 from ua_memory.clients.turns import (
     Database,
     Record,
-    as_dict,
-    as_str,
     rows_of,
     texts,
     unpack_zstd,
@@ -49,10 +47,10 @@ class Clawdbot(Pi):
     def wrote(cls, record: Record, records: list[Record]) -> bool:
         if record.get("type") != "session" or not super().wrote(record, records):
             return False
-        if _FOLDER.search(as_str(record.get("cwd")).rstrip("/")):
+        if _FOLDER.search(record.text("cwd").rstrip("/")):
             return True
-        messages = (as_dict(each.get("message")) for each in records)
-        typed = next((message for message in messages if message.get("role") == "user"), {})
+        messages = (each.part("message") for each in records)
+        typed = next((message for message in messages if message.get("role") == "user"), Record())
         return has_envelope(next(texts(typed.get("content")), ""))
 
 

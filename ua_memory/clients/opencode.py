@@ -17,10 +17,7 @@ from ua_memory.clients.turns import (
     Event,
     Format,
     Record,
-    as_dict,
     as_line,
-    as_str,
-    as_time,
     decode,
     git_subject,
     rows_of,
@@ -50,22 +47,22 @@ class OpenCode(Format):
 
     def survey(self, line: int, record: Record) -> None:
         if "parts" not in record and not self.session.session:
-            self._undone = as_str(as_dict(decode(record.get("revert"))).get("messageID"))
+            self._undone = record.decoded("revert").text("messageID")
             self.session = replace(
                 self.session,
-                session=as_str(record.get("id")),
-                cwd=as_str(record.get("directory")),
-                started=as_time(record.get("time_created")),
-                parent=as_str(record.get("parent_id")),
+                session=record.text("id"),
+                cwd=record.text("directory"),
+                started=record.time("time_created"),
+                parent=record.text("parent_id"),
                 agent="subagent" if record.get("parent_id") else "",
-                title=as_str(record.get("title")),
+                title=record.text("title"),
             )
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             if "parts" not in record or self._is_undone(record):
                 continue
-            data, at = as_dict(decode(record.get("data"))), as_time(record.get("time_created"))
+            data, at = record.decoded("data"), record.time("time_created")
             entry = self.entry(line, record, at)
             if data.get("role") == "user":
                 yield from self.typed(entry, map(_unquoted, _texts(record)))
@@ -74,27 +71,27 @@ class OpenCode(Format):
 
     def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         for part in _parts(record):
-            state, name = as_dict(part.get("state")), as_str(part.get("tool"))
+            state, name = part.part("state"), part.text("tool")
             if part.get("type") == "text" and (said := assistant_text(_text(part))):
                 yield entry.next(role="assistant", text=said)
             elif part.get("type") == "tool":
-                key, code = as_str(part.get("callID")), as_dict(state.get("metadata")).get("exit")
+                key, code = part.text("callID"), state.part("metadata").get("exit")
                 yield from entry.call(key, name, state.get("input"), self.session.cwd)
                 failed = state.get("status") == "error" or code not in (None, 0)
-                yield CallResult(key, failed, git_subject(as_str(state.get("output"))))
+                yield CallResult(key, failed, git_subject(state.text("output")))
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         for part in [] if self._is_undone(record) else _parts(record):
-            yield as_str(part.get("text"))
-            yield as_str(as_dict(part.get("state")).get("output"))
+            yield part.text("text")
+            yield part.part("state").text("output")
 
     def _is_undone(self, record: Record) -> bool:
-        return bool(self._undone) and as_str(record.get("id")) >= self._undone
+        return bool(self._undone) and record.text("id") >= self._undone
 
 
 def _parts(record: Record) -> list[Record]:
     parts = record.get("parts")
-    return [as_dict(decode(one)) for one in parts] if isinstance(parts, list) else []
+    return [Record.of(decode(one)) for one in parts] if isinstance(parts, list) else []
 
 
 def _texts(record: Record) -> Iterator[str]:
@@ -103,7 +100,7 @@ def _texts(record: Record) -> Iterator[str]:
 
 def _text(part: Record) -> str:
     """The text of a part, unless OpenCode, a file or a plugin added it."""
-    return "" if part.get("synthetic") or part.get("ignored") else as_str(part.get("text"))
+    return "" if part.get("synthetic") or part.get("ignored") else part.text("text")
 
 
 def _unquoted(text: str) -> str:

@@ -25,10 +25,6 @@ from ua_memory.clients.turns import (
     Record,
     Tree,
     all_texts,
-    as_dict,
-    as_str,
-    as_time,
-    as_tokens,
     call_result,
     is_ours,
     texts,
@@ -71,32 +67,32 @@ class Pi(Format):
             if not self._has_head:
                 self._head(record)
             return
-        id = as_str(record.get("id"))
+        id = record.text("id")
         number = -1
         if id:
             up = "targetId" if kind == "leaf" else "parentId"
-            number = self._tree.add(id, as_str(record.get(up)), line, follows=up not in record)
+            number = self._tree.add(id, record.text(up), line, follows=up not in record)
         if kind == "message":
             self._first_message_line = self._first_message_line or line
             if number >= 0:
                 self._messages.append(number)
-            message = as_dict(record.get("message"))
+            message = record.part("message")
             if message.get("role") == "assistant" and message.get("stopReason") not in ("aborted", "error"):
-                self._gauge.add(line, _size(as_dict(message.get("usage"))))
+                self._gauge.add(line, _size(message.part("usage")))
         elif kind == "session_info":
-            self.session = replace(self.session, title=as_str(record.get("name")))
+            self.session = replace(self.session, title=record.text("name"))
         elif kind in ("compaction", "reset", "branch_summary"):
             light = {key: value for key, value in record.items() if key not in ("summary", "details")}
-            self._compactions.append((line, number, light))
+            self._compactions.append((line, number, Record(light)))
 
     def _head(self, record: Record) -> None:
         self._has_head = True
         self.session = replace(
             self.session,
-            session=as_str(record.get("id")),
-            cwd=as_str(record.get("cwd")),
-            started=as_time(record.get("timestamp")),
-            parent=as_str(record.get("parentSession")) or as_str(record.get("branchedFrom")),
+            session=record.text("id"),
+            cwd=record.text("cwd"),
+            started=record.time("timestamp"),
+            parent=record.text("parentSession") or record.text("branchedFrom"),
         )
 
     def close(self, lines: int) -> None:
@@ -112,12 +108,12 @@ class Pi(Format):
                 continue
             kept = self._first_kept_line(line, record)
             if record.get("type") == "branch_summary":
-                if self._tree.find(as_str(record.get("fromId"))) < 0:
+                if self._tree.find(record.text("fromId")) < 0:
                     self._summary_lines.add(line)
                 continue
             if not first or first >= kept:
                 self._summary_lines.add(line)
-            self.boundary = Boundary(line, kept, as_tokens(record.get("tokensAfter")) or None)
+            self.boundary = Boundary(line, kept, record.tokens("tokensAfter") or None)
         self.context_size = self._gauge.size(self.boundary)
 
     def _first_message(self) -> int:
@@ -134,7 +130,7 @@ class Pi(Format):
         index = record.get("firstKeptEntryIndex")
         if isinstance(index, int) and 0 <= index < line:
             return index + 1
-        found = self._tree.line(self._tree.find(as_str(record.get("firstKeptEntryId"))))
+        found = self._tree.line(self._tree.find(record.text("firstKeptEntryId")))
         return found if 0 < found < line else line
 
     def read_to(self, id: str, line: int) -> int:
@@ -143,15 +139,15 @@ class Pi(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             kind = record.get("type")
-            message = as_dict(record.get("message"))
-            at = as_time(record.get("timestamp")) or as_time(message.get("timestamp"))
+            message = record.part("message")
+            at = record.time("timestamp") or message.time("timestamp")
             entry = self.entry(line, record, at)
             if kind == "message":
                 yield from self._message(entry, message)
             elif (
                 kind in _SUMMARIES
                 and line in self._summary_lines
-                and (text := as_str(record.get("summary")).strip())
+                and (text := record.text("summary").strip())
             ):
                 yield entry.next(role="assistant", text=text, summary=True)
 
@@ -171,31 +167,31 @@ class Pi(Format):
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind = record.get("type")
-        message = as_dict(record.get("message"))
+        message = record.part("message")
         if kind == "message":
             yield from all_texts(message.get("content"))
-            yield as_str(message.get("command"))
-            yield as_str(message.get("output"))
+            yield message.text("command")
+            yield message.text("output")
         elif kind == "custom_message":
             yield from all_texts(record.get("content"))
         elif kind == "branch_summary" or (
             kind == "compaction" and self.boundary and line == self.boundary.line
         ):
-            yield as_str(record.get("summary"))
+            yield record.text("summary")
 
     tells_outputs = True
 
     def outputs(self, record: Record) -> Iterator[str]:
-        message = as_dict(record.get("message"))
-        if message.get("role") == "toolResult" and not is_ours(as_str(message.get("toolName")), None):
+        message = record.part("message")
+        if message.get("role") == "toolResult" and not is_ours(message.text("toolName"), None):
             yield "\n".join(texts(message.get("content")))
         elif message.get("role") == "bashExecution":
-            yield as_str(message.get("output"))
+            yield message.text("output")
 
 
 def _size(usage: Record) -> int:
-    parts = sum(as_tokens(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
-    return parts or as_tokens(usage.get("totalTokens"))
+    parts = sum(usage.tokens(key) for key in ("input", "output", "cacheRead", "cacheWrite"))
+    return parts or usage.tokens("totalTokens")
 
 
 # -- settings ----------------------------------------------------------------------------------------------

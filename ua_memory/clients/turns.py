@@ -33,8 +33,6 @@ from ua_memory.text.patterns import late
 
 
 Role = Literal["person", "assistant", "tool"]
-Record = dict[str, Any]
-"""One JSON object of a transcript, as its client wrote it; unvalidated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +114,36 @@ class CallResult:
 Event = Turn | PendingCall | CallResult
 
 
+class Record(dict[str, Any]):
+    """One JSON object of a transcript, as its client wrote it: a value is asked for with its type."""
+
+    @classmethod
+    def of(cls, value: object) -> Record:
+        """The value if it is an object, else an empty one."""
+        return value if isinstance(value, Record) else cls(value if isinstance(value, dict) else {})
+
+    def text(self, key: str) -> str:
+        """The value of a key if it is text, else ""."""
+        return as_str(self.get(key))
+
+    def part(self, key: str) -> Record:
+        """The value of a key if it is an object, else an empty one."""
+        return Record.of(self.get(key))
+
+    def decoded(self, key: str) -> Record:
+        """The object at a key that the client keeps as JSON text, else an empty one."""
+        return Record.of(decode(self.get(key)))
+
+    def time(self, key: str) -> datetime | None:
+        """The value of a key as `as_time` reads it."""
+        return as_time(self.get(key))
+
+    def tokens(self, key: str) -> int:
+        """The value of a key if it is a plausible number of tokens, else 0."""
+        value = self.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else 0
+
+
 def as_time(value: object) -> datetime | None:
     """A recorded time, aware: ISO text, or seconds or milliseconds since 1970; None for anything else.
 
@@ -135,16 +163,6 @@ def as_time(value: object) -> datetime | None:
 def as_str(value: object) -> str:
     """The value if it is text, else ""."""
     return value if isinstance(value, str) else ""
-
-
-def as_dict(value: object) -> Record:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_tokens(value: object) -> int:
-    """The value if it is a plausible number of tokens, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else 0
 
 
 # -- tool calls --------------------------------------------------------------------------------------------
@@ -191,9 +209,9 @@ def is_ours(name: str, arguments: Any, server: str = "") -> bool:
     prefix, tool = _split_name(name)
     if _OUR_SERVER.search(server or prefix) or _OUR_TOOLS.fullmatch(tool):
         return True
-    given = as_dict(arguments)
+    given = Record.of(arguments)
     # The API's memory tool, which we serve.
-    if name == "memory" and as_str(given.get("command")) in _MEMORY_VERBS:
+    if name == "memory" and given.text("command") in _MEMORY_VERBS:
         return True
     if not prefix and not server and (_OUR_PAGES.fullmatch(tool) or _OUR_SHORT_NAMES.fullmatch(tool)):
         return True
@@ -215,7 +233,7 @@ def _split_name(name: str) -> tuple[str, str]:
     return "", name
 
 
-def command_of(arguments: dict[str, Any]) -> str:
+def command_of(arguments: Record) -> str:
     """The shell command of a call, "" if it has none. A list is an argv; of `bash -lc X` it is X."""
     command = arguments.get("command", arguments.get("cmd"))
     if isinstance(command, list):
@@ -226,7 +244,7 @@ def command_of(arguments: dict[str, Any]) -> str:
 
 def pending_call(turn: Turn, key: str, name: str, arguments: Any, cwd: str) -> PendingCall:
     """A call as a turn without its result. `turn` has all but the text; `cwd` shortens paths."""
-    given = as_dict(arguments)
+    given = Record.of(arguments)
     command = command_of(given)[:50_000]
     commits = bool(_COMMIT.search(command))
     line = f"{stripped(name)[:80]} {_main_argument(given, arguments, command, cwd)}".strip()
@@ -616,7 +634,7 @@ def parse_object(raw: bytes, report: Unreadable | None = None) -> Record | None:
                 report.count_undecoded(text, raw)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return Record(value) if isinstance(value, dict) else None
 
 
 def json_lines(
@@ -679,7 +697,7 @@ class Format(ABC):
 
     def name(self, line: int, record: Record) -> str:
         """The id of the record's first turn."""
-        return as_str(record.get("id")) or f"L{line}"
+        return record.text("id") or f"L{line}"
 
     def entry(self, line: int, record: Record, at: datetime | None, agent: str = "") -> EntryIds:
         """The turns of a record; the speaker is a person unless said otherwise."""
@@ -742,19 +760,19 @@ class EntryIds:
 
     def calls(self, made: object, cwd: str) -> Iterator[Event]:
         """Tool calls as OpenAI's API has them."""
-        for one in map(as_dict, made if isinstance(made, list) else ()):
-            function = as_dict(one.get("function"))
+        for one in map(Record.of, made if isinstance(made, list) else ()):
+            function = one.part("function")
             given = decode(function.get("arguments"))
-            yield from self.call(as_str(one.get("id")), as_str(function.get("name")), given, cwd)
+            yield from self.call(one.text("id"), function.text("name"), given, cwd)
 
     def said(self, content: object, cwd: str) -> Iterator[Event]:
         """An assistant's texts and tool calls, in the order of their blocks."""
         for block in blocks(content):
-            if block.get("type") == "text" and (text := assistant_text(as_str(block.get("text")))):
+            if block.get("type") == "text" and (text := assistant_text(block.text("text"))):
                 yield self.next(role="assistant", text=text)
             elif block.get("type") in ("tool_use", "toolCall"):
                 given = block.get("input", block.get("arguments"))
-                yield from self.call(as_str(block.get("id")), as_str(block.get("name")), given, cwd)
+                yield from self.call(block.text("id"), block.text("name"), given, cwd)
 
 
 def call_result(key: object, failed: bool, content: object) -> CallResult:
@@ -783,19 +801,17 @@ class ContextGauge:
 def claude_usage(usage: Record) -> int:
     """Input, cache creation, cache read and output of a reply, as the Anthropic API reports them."""
     keys = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    return sum(as_tokens(usage.get(key)) for key in keys)
+    return sum(usage.tokens(key) for key in keys)
 
 
 def blocks(content: object) -> Iterator[Record]:
     """The blocks of a message's content; a plain text is one block of text."""
-    if isinstance(content, str):
-        yield {"type": "text", "text": content}
-    elif isinstance(content, list):
-        for block in content:
-            if isinstance(block, dict):
-                yield block
-            elif isinstance(block, str):
-                yield {"type": "text", "text": block}
+    listed = [content] if isinstance(content, str) else content if isinstance(content, list) else []
+    for block in listed:
+        if isinstance(block, str):
+            yield Record(type="text", text=block)
+        elif isinstance(block, dict):
+            yield Record.of(block)
 
 
 def texts(content: object) -> Iterator[str]:
@@ -810,9 +826,9 @@ def all_texts(content: object) -> Iterator[str]:
     for block in blocks(content):
         kind = block.get("type")
         if kind in ("text", "input_text", "output_text"):
-            yield as_str(block.get("text"))
+            yield block.text("text")
         elif kind in ("tool_use", "toolCall"):
-            yield as_str(block.get("name"))
+            yield block.text("name")
             yield json.dumps(block.get("input", block.get("arguments")), ensure_ascii=False)
         elif kind == "tool_result":
             yield from all_texts(block.get("content"))
@@ -830,7 +846,7 @@ class JsonElements:
     def __init__(self, source: ByteSource, report: Unreadable) -> None:
         self._pieces, self._report = source.pieces(report), report
         self._text, self._at, self._at_end = "", 0, False
-        self.top: Record = {}
+        self.top = Record()
         """Short values before the messages: model, session id."""
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
@@ -948,11 +964,11 @@ class Database(NamedTuple):
     speakers: Callable[[sqlite3.Connection, set[str]], dict[str, str]] = lambda _, tables: {}
 
 
-def rows_of(there: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> list[Record]:
+def rows_of(there: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
     return [dict(row) for row in there.execute(query, values)]
 
 
-def as_line(row: Record) -> bytes:
+def as_line(row: dict[str, Any]) -> bytes:
     return json.dumps(row, default=lambda value: None).encode()
 
 
