@@ -42,8 +42,8 @@ def page() -> str:
         for name in section:
             out += _command(root.get_command(top, name), top, f"ua-memory {name}")
     out += [".SH ENVIRONMENT"]
-    for _, key, variable, meaning, _ in config.settings():
-        out += [".TP", f".B {_text(variable)}", f"{_text(meaning)} ({_text(key)})"] if variable else []
+    for one in config.settings():
+        out += [".TP", f".B {_text(one.env)}", f"{_text(one.says)} ({_text(one.key)})"] if one.env else []
     out += [".SH FILES"]
     for name, says in FILES:
         out += [".TP", f".I {_text(name)}", _text(says)]

@@ -56,9 +56,9 @@ GOOD: dict[str, tuple[str, Any]] = {
     "sessions_recall": ("sessions.recall = false", False),
 }
 
-for _name, _key, _, _, _default in config.settings():
-    if _name not in GOOD and isinstance(_default, int | float):  # a number is tried as its next
-        GOOD[_name] = (f"{_key} = {_default + 1}", _default + 1)
+for _one in config.settings():
+    if _one.name not in GOOD and isinstance(_one.default, int | float):  # a number is tried as its next
+        GOOD[_one.name] = (f"{_one.key} = {_one.default + 1}", _one.default + 1)
 
 
 def write(root: Path, text: str | bytes) -> None:
@@ -77,7 +77,7 @@ def test_a_variable_has_a_list_with_commas(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_tried_below() -> None:
-    assert set(GOOD) == {name for name, *_ in config.settings()}
+    assert set(GOOD) == {one.name for one in config.settings()}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -195,7 +195,7 @@ def test_a_section_that_is_none_is_told(tmp_path: Path) -> None:
 def test_no_endpoint_or_key_can_come_from_the_file(tmp_path: Path) -> None:
     """I64: what came with a cloned repository redirects nothing."""
     suspicious = ("url", "key", "endpoint", "host", "remote", "secret", "password", "model", "proxy", "paths")
-    named = {key for _, key, *_ in config.settings() if any(word in key.lower() for word in suspicious)}
+    named = {one.key for one in config.settings() if any(word in one.key.lower() for word in suspicious)}
     assert named == {"index.chroma_url", "extraPaths", "model"} <= set(config.sensitive().values())
     unknown = ("ANTHROPIC_BASE_URL", "UA_MEMORY_CHROMA_URL", "UA_MEMORY_CROSS_ENCODER")
     evil = (*unknown, "index.chroma_url", "search.cross_encoder", "index.embedding")

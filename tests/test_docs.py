@@ -59,7 +59,7 @@ def commands_section() -> str:
 
 def settings_section() -> str:
     rows = ["| key | default | variable | meaning |", "|---|---|---|---|"]
-    for name, key, variable, meaning, default in config.settings():
+    for default, key, meaning, variable, *_, name in config.settings():
         meaning += " (sensitive)" if name in config.sensitive() else ""
         shown = "" if default in ("", (), {}) else f"`{str(default).lower() if default is True else default}`"
         rows.append(f"| `{key}` | {shown} | {f'`{variable}`' if variable else ''} | {meaning} |")

@@ -37,7 +37,7 @@ def test_it_is_what_the_settings_say(bank: Bank) -> None:
         assert getattr(folders, name) == str(getattr(bank, name)), name
     settings = config.load(bank.root, {})
     assert folders.own == bank.own
-    assert all(getattr(said, name) == getattr(settings, name) for name, *_ in config.settings())
+    assert all(getattr(said, one.name) == getattr(settings, one.name) for one in config.settings())
     below = bank.root / "memory" / "x"
     below.mkdir(parents=True)
     assert read(bank, cwd=below) and read(bank, named="bank", cwd=bank.root.parent)

@@ -10,11 +10,11 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, tzinfo
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from ua_memory import discovery
@@ -23,7 +23,7 @@ from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
 from ua_memory.paths import git_around, lies, make_private
 
 # -- allowed -----------------------------------------------------------------------------------------------
-# What a setting may be, beyond being of its type: one rule for each that has one.
+# What a setting may be, beyond being of its type: the rules in the table below.
 
 
 LONG_QUERIES = ("skip", "condense")
@@ -106,18 +106,6 @@ def _compiles(pattern: str, name: str) -> None:
         raise ValueError(f"{name} is not a valid regular expression: {error}") from error
 
 
-RULES: Mapping[str, Callable[[Any, str], None]] = {
-    "id": _id, "trail": _one_of("own", "beside"), "timezone": _zone, "redact": _patterns,
-    "extra_paths": _paths, "cross_encoder": _paths,
-    "sessions_place": _one_of("state", "bank"),
-    "sessions_agent": _one_of("spoken", "all", "none"),
-    "long_query": _one_of(*LONG_QUERIES), "recall_budget": _one_of("", *BUDGETS),
-    "provider": _provider,
-    "retain_content": _contents, "strip": _expressions,
-    "auto_recall_tags_match": _one_of(*MATCHES), "auto_recall_tag_groups": _json_list,
-}  # fmt: skip
-
-
 # -- config ------------------------------------------------------------------------------------------------
 # The settings: one table of names, defaults and environment variables, and where each value comes from.
 #
@@ -134,17 +122,32 @@ MOST_TRUSTED = 100
 """Hashes that are kept of one bank, the newest ones."""
 
 
-def _setting(
-    default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None,
-    sensitive: bool = False, paths: bool = False, of_bank: bool = False,
-) -> Any:  # fmt: skip
-    """One row of the table. `sensitive` counts from a bank once trusted; `paths` are folders or files, where
-    `~` is the home; `of_bank` makes no sense for all banks of a user."""
-    meta = {"toml": toml, "env": env, "says": says, "low": low, "high": high}
-    meta |= {"sensitive": sensitive, "paths": paths, "of_bank": of_bank}
+class Setting(NamedTuple):
+    """A row of the table: the default, the key in a settings file, its meaning, the environment variable.
+
+    `rule` raises ValueError for a value that cannot be, of a source. A `sensitive` setting counts from a bank
+    once trusted; `paths` are folders or files, where `~` is the home; `of_bank` makes no sense for all banks
+    of a user. `name` is the field in `Config`."""
+
+    default: Any
+    key: str
+    says: str
+    env: str = ""
+    low: float | None = None
+    high: float | None = None
+    rule: Callable[[Any, str], None] | None = None
+    sensitive: bool = False
+    paths: bool = False
+    of_bank: bool = False
+    name: str = ""
+
+
+def _setting(default: Any, key: str, says: str, **more: Any) -> Any:
+    """A field of `Config` that is a `Setting`."""
+    row = {"row": Setting(default, key, says, **more)}
     if isinstance(default, dict):
-        return field(default_factory=default.copy, metadata=meta)
-    return field(default=default, metadata=meta)
+        return field(default_factory=default.copy, metadata=row)
+    return field(default=default, metadata=row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +161,12 @@ class Config:
     where the reading went on with defaults.
     """
 
-    id: str = _setting("", "id", "the bank's id, made by init", of_bank=True)
-    trail: str = _setting(
-        "beside",
-        "trail",
-        "own: the folder is a git repository of its own; beside: the history is kept separately",
-        of_bank=True,
-    )
-    timezone: str = _setting("", "timezone", "IANA name, for the day of a fact; empty: the system's")
+    # fmt: off
+    id: str = _setting("", "id", "the bank's id, made by init", of_bank=True, rule=_id)
+    trail: str = _setting("beside", "trail", of_bank=True, rule=_one_of("own", "beside"),
+        says="own: the folder is a git repository of its own; beside: the history is kept separately")
+    timezone: str = _setting("", "timezone", rule=_zone,
+        says="IANA name, for the day of a fact; empty: the system's")
     mission: str = _setting("", "mission", "what this memory is for, in a sentence")
     directives: tuple[str, ...] = _setting((), "directives", "rules that reflect must follow")
     skepticism: int = _setting(3, "disposition.skepticism", "1 trusting to 5 sceptical", low=1, high=5)
@@ -173,150 +174,86 @@ class Config:
     empathy: int = _setting(3, "disposition.empathy", "1 detached to 5 warm", low=1, high=5)
     core_block_tokens: int = _setting(1000, "core.block_tokens", "budget of one block of MEMORY.md", low=1)
     core_tokens: int = _setting(4000, "core.tokens", "budget of all of MEMORY.md", low=1)
-    quiet_seconds: float = _setting(
-        30.0, "hand_edits.quiet_seconds", "seconds without a save before an edit is committed", low=0
-    )
-    few: int = _setting(
-        5, "hand_edits.few", "if more facts than this disappear at once, they await confirmation", low=0
-    )
+    quiet_seconds: float = _setting(30.0, "hand_edits.quiet_seconds", low=0,
+        says="seconds without a save before an edit is committed")
+    few: int = _setting(5, "hand_edits.few", low=0,
+        says="if more facts than this disappear at once, they await confirmation")
     lock_seconds: float = _setting(60.0, "store.lock_seconds", "seconds to wait for another writer", low=0)
-    embedding: str = _setting(
-        "minilm-int8", "index.embedding", "embedding model", "UA_MEMORY_EMBEDDING", sensitive=True
-    )
-    chroma_url: str = _setting(
-        "",
-        "index.chroma_url",
-        "URL of a Chroma server; empty: files in the state folder",
-        "UA_MEMORY_CHROMA_URL",
-        sensitive=True,
-    )
+    embedding: str = _setting("minilm-int8", "index.embedding", env="UA_MEMORY_EMBEDDING", sensitive=True,
+        says="embedding model")
+    chroma_url: str = _setting("", "index.chroma_url", env="UA_MEMORY_CHROMA_URL", sensitive=True,
+        says="URL of a Chroma server; empty: files in the state folder")
     search_limit: int = _setting(6, "search.limit", "number of hits", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "minimum score of a hit", low=0, high=1)
-    search_seconds: float = _setting(
-        2.0, "search.seconds", "seconds a search may spend on reading changed files; 0: no limit", low=0
-    )
-    cross_encoder: str = _setting(
-        "",
-        "search.cross_encoder",
-        "folder of a cross-encoder model; empty: none",
-        "UA_MEMORY_CROSS_ENCODER",
-        sensitive=True,
-        paths=True,
-    )
+    search_seconds: float = _setting(2.0, "search.seconds", low=0,
+        says="seconds a search may spend on reading changed files; 0: no limit")
+    cross_encoder: str = _setting("", "search.cross_encoder", env="UA_MEMORY_CROSS_ENCODER", sensitive=True,
+        paths=True, rule=_paths, says="folder of a cross-encoder model; empty: none")
     longest_query: int = _setting(2000, "recall.longest_query", "maximum characters of a query", low=1)
-    long_query: str = _setting(
-        "skip", "recall.long_query_behavior", "skip or condense a longer query (recallLongQueryBehavior)"
-    )
-    extra_paths: tuple[str, ...] = _setting(
-        (),
-        "extraPaths",
-        "other folders or files of markdown to search; never written",
-        sensitive=True,
-        paths=True,
-    )
-    recall_budget: str = _setting("", "recall.budget", "low, mid or high; empty: search.limit hits")
-    recall_max_tokens: int = _setting(
-        0, "recall.max_tokens", "token limit of recall's block; 0: that of recall.budget", low=0
-    )
-    auto_recall_tags: tuple[str, ...] = _setting(
-        (),
-        "autoRecallTags",
-        "tags that filter what hooks recall; placeholders such as {project} are filled in",
-    )
-    observation_scopes: tuple[str, ...] = _setting(
-        (), "observationScopes", "tags, as {project}, that separate the observations from sessions"
-    )
-    auto_recall_tags_match: str = _setting(
-        "any", "autoRecallTagsMatch", "any, all, any_strict, all_strict or exact; see docs/recall.md"
-    )
-    auto_recall_tag_groups: str = _setting(
-        "", "autoRecallTagGroups", "groups of tags, as a JSON string; see docs/recall.md"
-    )
-    retain_content: tuple[str, ...] = _setting(
-        ("person", "assistant", "tool"), "retainContent", "whose turns are captured: person, assistant, tool"
-    )
-    strip: tuple[str, ...] = _setting(
-        (), "strip", "regular expressions: matching text is not captured", sensitive=True
-    )
-    tool_filter: tuple[str, ...] = _setting(
-        (), "toolFilter", "tools whose calls are left out: mcp__github__*"
-    )
-    sessions_keep: bool = _setting(
-        True, "sessions.keep", "save sessions; false: only the facts that a flush extracts"
-    )
-    sessions_place: str = _setting(
-        "state",
-        "sessions.place",
-        "state: on this machine only; bank: in memory/sessions/, committed and synced",
-        sensitive=True,
-    )
-    sessions_agent: str = _setting(
-        "spoken",
-        "sessions.agent",
-        "which of the agent's messages are saved: spoken (no announcements), all or none",
-    )
+    long_query: str = _setting("skip", "recall.long_query_behavior", rule=_one_of(*LONG_QUERIES),
+        says="skip or condense a longer query (recallLongQueryBehavior)")
+    extra_paths: tuple[str, ...] = _setting((), "extraPaths", sensitive=True, paths=True, rule=_paths,
+        says="other folders or files of markdown to search; never written")
+    recall_budget: str = _setting("", "recall.budget", rule=_one_of("", *BUDGETS),
+        says="low, mid or high; empty: search.limit hits")
+    recall_max_tokens: int = _setting(0, "recall.max_tokens", low=0,
+        says="token limit of recall's block; 0: that of recall.budget")
+    auto_recall_tags: tuple[str, ...] = _setting((), "autoRecallTags",
+        says="tags that filter what hooks recall; placeholders such as {project} are filled in")
+    observation_scopes: tuple[str, ...] = _setting((), "observationScopes",
+        says="tags, as {project}, that separate the observations from sessions")
+    auto_recall_tags_match: str = _setting("any", "autoRecallTagsMatch", rule=_one_of(*MATCHES),
+        says="any, all, any_strict, all_strict or exact; see docs/recall.md")
+    auto_recall_tag_groups: str = _setting("", "autoRecallTagGroups", rule=_json_list,
+        says="groups of tags, as a JSON string; see docs/recall.md")
+    retain_content: tuple[str, ...] = _setting(CONTENTS, "retainContent", rule=_contents,
+        says="whose turns are captured: person, assistant, tool")
+    strip: tuple[str, ...] = _setting((), "strip", sensitive=True, rule=_expressions,
+        says="regular expressions: matching text is not captured")
+    tool_filter: tuple[str, ...] = _setting((), "toolFilter",
+        says="tools whose calls are left out: mcp__github__*")
+    sessions_keep: bool = _setting(True, "sessions.keep",
+        says="save sessions; false: only the facts that a flush extracts")
+    sessions_place: str = _setting("state", "sessions.place", sensitive=True, rule=_one_of("state", "bank"),
+        says="state: on this machine only; bank: in memory/sessions/, committed and synced")
+    sessions_agent: str = _setting("spoken", "sessions.agent", rule=_one_of("spoken", "all", "none"),
+        says="which of the agent's messages are saved: spoken (no announcements), all or none")
     sessions_groups: bool = _setting(False, "sessions.groups", "also save group chats")
-    sessions_days: int = _setting(
-        0, "sessions.days", "days after which a session is deleted; 0: never", low=0, sensitive=True
-    )
-    sessions_recall: bool = _setting(
-        True, "sessions.recall", "hooks and recall also search the saved sessions"
-    )
-    daemon_idle_minutes: float = _setting(
-        10.0, "daemon.idle_minutes", "minutes without a command until the daemon exits", low=0
-    )
-    daemon_warm_minutes: float = _setting(
-        3.0, "daemon.warm_minutes", "minutes without a command until it unloads index and model", low=0
-    )
-    daemon_upkeep_minutes: float = _setting(
-        5.0,
-        "daemon.upkeep_minutes",
-        "minutes without a command until the daemon consolidates and refreshes pages; 0: never",
-        low=0,
-    )
-    watch_seconds: float = _setting(
-        30.0, "watch.quiet_seconds", "seconds without a save before a watched file is retained", low=0
-    )
-    mcp_tools: tuple[str, ...] = _setting(
-        (), "mcp.tools", "tools and sets for agents; empty: all. In the variable separated by commas",
-        "UA_MEMORY_MCP_TOOLS",
-    )  # fmt: skip
-    mcp_read_only: bool = _setting(
-        False, "mcp.read_only", "1: agents get only read-only tools", "UA_MEMORY_MCP_READ_ONLY"
-    )
-    redact: Mapping[str, str] = _setting(
-        {}, "redaction.patterns", "your own secrets: kind to regular expression"
-    )
-    enabled: bool = _setting(
-        True, "enabled", "0: turns off flush, hooks and agents' tools", "UA_MEMORY_ENABLED"
-    )
-    provider: str = _setting(
-        "", "provider",
-        "anthropic, openai, claude-code, codex or none; empty: anthropic, if its variables are set",
-        "UA_MEMORY_PROVIDER", sensitive=True,
-    )  # fmt: skip
-    model: str = _setting(
-        "", "model", "the model's name; empty: the provider's default", "UA_MEMORY_MODEL", sensitive=True
-    )
-    truncation_threshold: int = _setting(
-        150_000, "flush.threshold", "size of the context at which a flush is due, in tokens",
-        "UA_TRUNCATION_THRESHOLD", low=1,
-    )  # fmt: skip
-    context_window: int = _setting(
-        200_000,
-        "flush.context_window",
-        "size of the agent's context window, in tokens",
-        "UA_CONTEXT_WINDOW",
-        low=1000,
-    )
-    run_tokens: int = _setting(
-        5_000_000, "limits.run_tokens", "tokens that one run may send and receive", low=0
-    )
+    sessions_days: int = _setting(0, "sessions.days", low=0, sensitive=True,
+        says="days after which a session is deleted; 0: never")
+    sessions_recall: bool = _setting(True, "sessions.recall",
+        says="hooks and recall also search the saved sessions")
+    daemon_idle_minutes: float = _setting(10.0, "daemon.idle_minutes", low=0,
+        says="minutes without a command until the daemon exits")
+    daemon_warm_minutes: float = _setting(3.0, "daemon.warm_minutes", low=0,
+        says="minutes without a command until it unloads index and model")
+    daemon_upkeep_minutes: float = _setting(5.0, "daemon.upkeep_minutes", low=0,
+        says="minutes without a command until the daemon consolidates and refreshes pages; 0: never")
+    watch_seconds: float = _setting(30.0, "watch.quiet_seconds", low=0,
+        says="seconds without a save before a watched file is retained")
+    mcp_tools: tuple[str, ...] = _setting((), "mcp.tools", env="UA_MEMORY_MCP_TOOLS",
+        says="tools and sets for agents; empty: all. In the variable separated by commas")
+    mcp_read_only: bool = _setting(False, "mcp.read_only", env="UA_MEMORY_MCP_READ_ONLY",
+        says="1: agents get only read-only tools")
+    redact: Mapping[str, str] = _setting({}, "redaction.patterns", rule=_patterns,
+        says="your own secrets: kind to regular expression")
+    enabled: bool = _setting(True, "enabled", env="UA_MEMORY_ENABLED",
+        says="0: turns off flush, hooks and agents' tools")
+    provider: str = _setting("", "provider", env="UA_MEMORY_PROVIDER", sensitive=True, rule=_provider,
+        says="anthropic, openai, claude-code, codex or none; empty: anthropic, if its variables are set")
+    model: str = _setting("", "model", env="UA_MEMORY_MODEL", sensitive=True,
+        says="the model's name; empty: the provider's default")
+    truncation_threshold: int = _setting(150_000, "flush.threshold", env="UA_TRUNCATION_THRESHOLD", low=1,
+        says="size of the context at which a flush is due, in tokens")
+    context_window: int = _setting(200_000, "flush.context_window", env="UA_CONTEXT_WINDOW", low=1000,
+        says="size of the agent's context window, in tokens")
+    run_tokens: int = _setting(5_000_000, "limits.run_tokens", low=0,
+        says="tokens that one run may send and receive")
     run_usd: float = _setting(3.0, "limits.run_usd", "what one run may cost, in dollars", low=0)
-    day_tokens: int = _setting(
-        50_000_000, "limits.day_tokens", "tokens that a day may send and receive", low=0
-    )
+    day_tokens: int = _setting(50_000_000, "limits.day_tokens", low=0,
+        says="tokens that a day may send and receive")
     day_usd: float = _setting(15.0, "limits.day_usd", "what a day may cost, in dollars", low=0)
+    # fmt: on
     sources: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     unknown_user: tuple[str, ...] = ()
@@ -339,19 +276,10 @@ class Config:
         return lambda: told().astimezone(self.zone)
 
 
-def settings() -> list[tuple[str, str, str, str, Any]]:
-    """(field, key in the file, environment variable, meaning, default) of each setting, in order."""
-    plain = Config()
-    return [
-        (
-            spec.name,
-            spec.metadata["toml"],
-            spec.metadata["env"],
-            spec.metadata["says"],
-            getattr(plain, spec.name),
-        )
-        for spec in _table()
-    ]
+@cache
+def settings() -> tuple[Setting, ...]:
+    """The settings, in the order of the table."""
+    return tuple(one.metadata["row"]._replace(name=one.name) for one in fields(Config) if one.metadata)
 
 
 def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str, Any]:
@@ -359,7 +287,7 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
     list or table. NotFound for no setting; Usage for what it cannot be, or not in this file."""
     from difflib import get_close_matches
 
-    keys = {spec.metadata["toml"]: spec for spec in _table()}
+    keys = {spec.key: spec for spec in settings()}
     if key not in keys:
         near = get_close_matches(key, keys, 1)
         raise NotFound(
@@ -367,15 +295,15 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
             hint="ua-memory config",
         )
     spec = keys[key]
-    default, text = getattr(Config(), spec.name), " ".join(words)
-    if spec.metadata["of_bank"]:
+    default, text = spec.default, " ".join(words)
+    if spec.of_bank:
         raise Usage("a bank's id cannot be changed", where=key, hint="ua-memory init creates another bank")
     raw: Any = text
     try:
         if isinstance(default, dict) or (isinstance(default, tuple) and text.lstrip().startswith("[")):
             raw = json.loads(text)
         elif isinstance(default, tuple):
-            raw = text.split(",") if spec.metadata["env"] else list(words)
+            raw = text.split(",") if spec.env else list(words)
         value = _checked(spec, raw, USER if user else SETTINGS)
     except (Malformed, ValueError) as error:
         what = error.what if isinstance(error, Malformed) else f"{text!r} is not JSON"
@@ -385,7 +313,7 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
 
 def sensitive() -> dict[str, str]:
     """The settings that count from a bank only once trusted: field → key in the file."""
-    return {spec.name: spec.metadata["toml"] for spec in _table() if spec.metadata["sensitive"]}
+    return {spec.name: spec.key for spec in settings() if spec.sensitive}
 
 
 def user_folder(env: Mapping[str, str]) -> Path | None:
@@ -404,13 +332,13 @@ def load(root: Path | str, env: Mapping[str, str], *, lenient: bool = False) -> 
     reading = _Reading(root, env, lenient)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for spec in _table():
+    for spec in settings():
         value, sources[spec.name] = reading.value(spec, values.get("id", ""))
         if sources[spec.name] != "default":
             values[spec.name] = value
     if "default" in (sources["id"], sources["trail"]):
         values |= _where_it_lies(root, values)
-    known = {spec.metadata["toml"] for spec in _table()}
+    known = {spec.key for spec in settings()}
     return Config(
         **values, sources=sources, unknown=tuple(_unknown_keys(reading.bank, known)),
         unknown_user=tuple(_unknown_keys(reading.user, known - {"id", "trail"})),
@@ -432,7 +360,7 @@ class _Reading:
         self.bank = self._file(SETTINGS)
         self.trusted = _trusted_hashes(folder) if folder else {}
 
-    def value(self, spec: Field[Any], bank_id: str) -> tuple[Any, str]:
+    def value(self, spec: Setting, bank_id: str) -> tuple[Any, str]:
         """What a setting is, and its source."""
         for raw, source in self._given(spec):
             try:
@@ -442,7 +370,7 @@ class _Reading:
                     raise
                 self.problems.append(self._describe_problem(error, spec, source))
                 continue
-            if source == SETTINGS and spec.metadata["sensitive"] and value != getattr(Config(), spec.name):
+            if source == SETTINGS and spec.sensitive and value != spec.default:
                 who = bank_id or _path_id(self.root)
                 digest, agreed = _digest(self.root, spec, value), self.trusted.get(who, ())
                 if digest not in agreed:
@@ -452,19 +380,19 @@ class _Reading:
             return value, source
         return None, "default"
 
-    def _given(self, spec: Field[Any]) -> Iterator[tuple[Any, str]]:
-        variable, key = spec.metadata["env"], spec.metadata["toml"]
+    def _given(self, spec: Setting) -> Iterator[tuple[Any, str]]:
+        variable, key = spec.env, spec.key
         if variable and self.env.get(variable):
             yield self.env[variable], variable
-        if not spec.metadata["of_bank"] and (raw := _lookup(self.user, key)) is not None:
+        if not spec.of_bank and (raw := _lookup(self.user, key)) is not None:
             yield raw, USER
         if (raw := _lookup(self.bank, key)) is not None:
             yield raw, SETTINGS
 
-    def _with_home(self, spec: Field[Any], value: Any, source: str) -> Any:
+    def _with_home(self, spec: Setting, value: Any, source: str) -> Any:
         """The value with `~` resolved, as far as the environment tells which home that is."""
         home = self.env.get("HOME")
-        if not spec.metadata["paths"] or not home:
+        if not spec.paths or not home:
             return value
         if isinstance(value, str):
             value = re.sub(r"^~(?=/|$)", lambda _: home, value)
@@ -483,8 +411,8 @@ class _Reading:
             self.problems.append(f"{where}: {error.what}; it is ignored (hint: {error.hint})")
             return _read_broken(file) if file and name == SETTINGS else {}
 
-    def _describe_problem(self, error: Malformed, spec: Field[Any], source: str) -> str:
-        key, file = spec.metadata["toml"], self.files.get(source)
+    def _describe_problem(self, error: Malformed, spec: Setting, source: str) -> str:
+        key, file = spec.key, self.files.get(source)
         where = f"{file}:{_line(file, key)}: {key}" if file else source
         return f"{where}: {error.what}, and is ignored (hint: {error.hint})"
 
@@ -540,7 +468,7 @@ def _line(file: Path, dotted: str) -> int:
 def trust(root: Path, env: Mapping[str, str], config: Config, names: Iterable[str] | None = None) -> None:
     """Remember that the owner agrees to what the bank's file says of these settings, else of all that are not
     trusted yet. CannotWrite where there is no place for it."""
-    specs = {spec.name: spec for spec in _table()}
+    specs = {spec.name: spec for spec in settings()}
     wanted = config.untrusted if names is None else set(names) & set(config.untrusted)
     fresh = [_digest(root, specs[name], config.untrusted[name]) for name in wanted]
     if fresh:
@@ -550,10 +478,8 @@ def trust(root: Path, env: Mapping[str, str], config: Config, names: Iterable[st
 def distrust(root: Path, env: Mapping[str, str], config: Config, *, wholly: bool) -> None:
     """Remember that the owner says no to what is not trusted yet, or `wholly` to all that the bank's file
     says of sensitive settings: nothing warns of it until it changes."""
-    specs = [s for s in _table() if s.name in config.untrusted]
-    specs += [
-        s for s in _table() if wholly and s.metadata["sensitive"] and config.sources[s.name] == SETTINGS
-    ]
+    specs = [s for s in settings() if s.name in config.untrusted]
+    specs += [s for s in settings() if wholly and s.sensitive and config.sources[s.name] == SETTINGS]
     values = (config.untrusted.get(spec.name, getattr(config, spec.name)) for spec in specs)
     said = [NO + _digest(root, spec, value) for spec, value in zip(specs, values, strict=True)]
     _keep(root, env, config, lambda there: [*({} if wholly else dict.fromkeys(there)), *said])
@@ -590,15 +516,15 @@ def _path_id(root: Path) -> str:
     return f"path:{os.path.realpath(root)}"
 
 
-def _digest(root: Path, spec: Field[Any], value: Any) -> str:
+def _digest(root: Path, spec: Setting, value: Any) -> str:
     """The hash of a setting and what it means here.
 
     A relative path means another folder in another clone, and a link inside of the bank's repository
     another one after a pull: what is agreed to is the folder that it leads to.
     """
-    if spec.metadata["paths"]:
+    if spec.paths:
         value = [_real_path(root, path) for path in (value if isinstance(value, tuple) else (value,))]
-    return hashlib.sha256(json.dumps([spec.metadata["toml"], value]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([spec.key, value]).encode()).hexdigest()
 
 
 def _real_path(root: Path, path: str) -> str:
@@ -607,11 +533,6 @@ def _real_path(root: Path, path: str) -> str:
     top = str(place.top if place else real)
     named = os.path.normpath(real / path)
     return os.path.realpath(named) if f"{named}/".startswith(f"{top}/") else named
-
-
-@cache
-def _table() -> tuple[Field[Any], ...]:
-    return tuple(spec for spec in fields(Config) if spec.metadata)
 
 
 def _lookup(written: Mapping[str, Any], dotted: str) -> Any:
@@ -632,25 +553,24 @@ def _unknown_keys(written: Mapping[str, Any], known: set[str], above: str = "") 
             yield name
 
 
-def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
-    meta, default = spec.metadata, getattr(Config(), spec.name)
-    where = f"{source}, {meta['toml']}" if source in (SETTINGS, USER) else source
-    low, high = meta["low"], meta["high"]
+def _checked(spec: Setting, raw: Any, source: str) -> Any:
+    low, high = spec.low, spec.high
+    where = f"{source}, {spec.key}" if source in (SETTINGS, USER) else source
     try:
-        value = _converted(raw, default, source not in (SETTINGS, USER))
+        value = _converted(raw, spec.default, source not in (SETTINGS, USER))
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             bounds = f"from {low} to {high}" if high is not None else f"{low} or more"
             raise ValueError(f"{value} is out of range: {bounds}")
-        if spec.name in RULES:
-            RULES[spec.name](value, source)
+        if spec.rule:
+            spec.rule(value, source)
     except (TypeError, ValueError, OverflowError) as error:
         raise Malformed(str(error), where=where, hint=_to_set(spec, source)) from error
     return value
 
 
-def _to_set(spec: Field[Any], source: str) -> str:
+def _to_set(spec: Setting, source: str) -> str:
     """How a value that can not be is corrected where it stands."""
-    key, says = spec.metadata["toml"], spec.metadata["says"]
+    key, says = spec.key, spec.says
     if source not in (SETTINGS, USER):
         return f"correct {source}, or unset it ({says})"
     return f"ua-memory config set {key} VALUE{' --user' if source == USER else ''} ({says})"

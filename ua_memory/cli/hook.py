@@ -203,7 +203,7 @@ BANK_VALUES: Mapping[str, Callable[[Memory, str], Completions]] = {
 }  # fmt: skip
 FIXED_VALUES: Mapping[str, Callable[[], Iterable[str]]] = {
     "kinds": lambda: filters.KINDS, "origins": lambda: ORIGINS, "matches": lambda: config.MATCHES,
-    "tools": lambda: (*tools.SETS, *tools.TOOLS), "keys": lambda: (key for _, key, *_ in config.settings()),
+    "tools": lambda: (*tools.SETS, *tools.TOOLS), "keys": lambda: (one.key for one in config.settings()),
 }  # fmt: skip
 OPTION_VALUES = {
     "--tag": "tags", "--kind": "kinds", "--source": "origins", "--origin": "origins", "--by": "ids",

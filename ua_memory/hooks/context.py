@@ -492,11 +492,11 @@ def cache_settings(bank: Bank, config: Config, env: Mapping[str, str]) -> None:
         return
     if any(row and time.time_ns() - row[discovery.CTIME] < RACY_NS for row in _settings_files(root, env)):
         return
-    names = [variable for _, _, variable, _, _ in settings() if variable]
+    names = [one.env for one in settings() if one.env]
     found = {
         "proof": _cache_key(root, state, env), "own": bank.own, "git_dir": str(bank.git_dir),
         "env": {name: env.get(name) or None for name in (*names, "HOME", "XDG_CONFIG_HOME")},
-        "settings": {name: getattr(config, name) for name, *_ in settings()},
+        "settings": {one.name: getattr(config, one.name) for one in settings()},
     }  # fmt: skip
     path = f"{bank.cache}/{SETTINGS_CACHE}"
     try:

@@ -635,12 +635,12 @@ def _percent(share: float) -> float:
 def setting_rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
     """The settings as JSON, or only the one called `key`. NotFound if there is none."""
     rows = []
-    for name, toml, env, says, default in config_module.settings():
-        row = {"key": toml, "value": json_value(_without_url_password(name, getattr(loaded, name)))}
-        row |= {"source": loaded.sources[name], "default": json_value(default), "says": says}
-        if name in loaded.untrusted:
-            row["untrusted"] = json_value(_without_url_password(name, loaded.untrusted[name]))
-        rows.append(row | ({"env": env} if env else {}))
+    for one in config_module.settings():
+        row = {"key": one.key, "value": json_value(_shown_value(one.name, getattr(loaded, one.name)))}
+        row |= {"source": loaded.sources[one.name], "default": json_value(one.default), "says": one.says}
+        if one.name in loaded.untrusted:
+            row["untrusted"] = json_value(_shown_value(one.name, loaded.untrusted[one.name]))
+        rows.append(row | ({"env": one.env} if one.env else {}))
     chosen = [row for row in rows if key in (None, row["key"])]
     if not chosen:
         raise NotFound(f"unknown setting {key!r}", hint="ua-memory config lists them")
@@ -654,7 +654,7 @@ def sensitive_rows(root: Path, loaded: Config) -> list[dict[str, Any]]:
         value = loaded.untrusted.get(name, getattr(loaded, name))
         if name not in loaded.untrusted and loaded.sources[name] != SETTINGS:
             continue
-        shown = json_value(_without_url_password(name, value))
+        shown = json_value(_shown_value(name, value))
         row = {"key": key, "value": shown, "trusted": name not in loaded.untrusted}
         if name in ("extra_paths", "cross_encoder"):
             paths = value if isinstance(value, tuple) else (value,)
@@ -687,7 +687,8 @@ def show_sensitive(screen: Screen, root: Path, loaded: Config) -> None:
         screen.line("This bank's ua-memory.toml has no sensitive settings.")
 
 
-def _without_url_password(name: str, value: Any) -> Any:
+def _shown_value(name: str, value: Any) -> Any:
+    """A setting's value, without the password in a URL."""
     return re.sub(r"(?<=//)[^/@]*@", "…@", value) if name == "chroma_url" else value
 
 
