@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeVar, get_type_hints
 
 import typer
-from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from ua_memory.caller import Call, call_of, in_process, of_process, opened
@@ -38,18 +37,38 @@ def set_bank(ctx: typer.Context, value: str | None) -> None:
         call.bank = value
 
 
+def option(shape: str, help: str, default: Any = None, **more: Any) -> Any:
+    """An option in the form in which `--help` has it: `--limit -n N`. Without a name it has its
+    parameter's."""
+    names = [word for word in shape.split() if word.startswith("-")]
+    metavar = next((word for word in shape.split() if word not in names), None)
+    return typer.Option(default, *names, metavar=metavar, help=help, **more)
+
+
+def flag(names: str, help: str, **more: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(False, *names.split(), help=help, **more)
+
+
+def argument(shape: str | None, help: str, default: Any = ..., **more: Any) -> Any:
+    """An argument in the form in which `--help` has it (None: by its parameter's name), required unless it
+    has a default."""
+    return typer.Argument(default, metavar=shape, help=help, **more)
+
+
 Bank = Annotated[
     str | None,
     typer.Option("--bank", metavar="PATH", help="The bank's folder.", hidden=True, callback=set_bank),
 ]
 """`--bank` after the verb. Only `ua-memory --help` lists it."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON (see docs/json.md).")]
-NoPager = Option(False, "--no-pager", help="Do not use a pager.")
+NoPager = flag("--no-pager", "Do not use a pager.")
 """Read by `cli.fast`, which starts the pager before the verb is called."""
-Raw = Option(False, "--raw", help="Print control characters as they are.")
+Raw = flag("--raw", "Print control characters as they are.")
 
-Session = Option(None, metavar="ID", help="The session it comes from.")
-Request = Option(None, metavar="ID", help="Id of this request; repeating it changes nothing.")
+Session = option("ID", "The session it comes from.")
+Request = option("ID", "Id of this request; repeating it changes nothing.")
+Yes = flag("--yes", "Do not ask for confirmation.")
 
 
 def _print_help(ctx: Any, _param: Any, value: bool) -> None:
@@ -119,6 +138,11 @@ def new_app(**more: Any) -> typer.Typer:
     """A typer app without rich help, pretty exceptions and completion options."""
     more.setdefault("cls", Family)
     return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **more)
+
+
+def family(name: str, help: str = "") -> typer.Typer:
+    """The app of a family of verbs; `help` where it says more than the table of verbs."""
+    return new_app(no_args_is_help=True, help=help or VERB_ENTRIES[name].does)
 
 
 VerbFunction = TypeVar("VerbFunction", bound=Callable[..., None])
@@ -334,10 +358,8 @@ _BANK_HELP = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwar
 
 def ua_memory(
     ctx: typer.Context,
-    bank: str | None = Option(None, "--bank", metavar="PATH", callback=set_bank, help=_BANK_HELP),
-    version: bool = Option(
-        False, "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
-    ),
+    bank: str | None = option("--bank PATH", _BANK_HELP, callback=set_bank),
+    version: bool = flag("--version", "Print the version and exit.", is_eager=True, callback=_print_version),
 ) -> None:
     """An agent's memory as markdown you own."""
     if ctx.invoked_subcommand is None:

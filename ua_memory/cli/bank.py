@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Argument, Option
 
 from ua_memory import bench, caller, config, discovery, paths
 from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.cli.history import entries
 from ua_memory.daemon import spawn
 from ua_memory.discovery import LOGS, SETTINGS, USER
@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 @app.verb(opens_bank=False)
 def init(
     call: Call,
-    path: str | None = Argument(None, help="The folder (default: the bank found from here, or ~/ua-memory)."),
-    source: str | None = Option(
-        None,
-        "--from",
-        metavar="ADDRESS",
-        help="Clone the bank of this remote into an empty folder, for a second machine.",
+    path: str | None = argument(
+        None, "The folder (default: the bank found from here, or ~/ua-memory).", None
+    ),
+    source: str | None = option(
+        "--from ADDRESS", "Clone the bank of this remote into an empty folder, for a second machine."
     ),
 ) -> None:
     """Create a memory bank.
@@ -153,12 +152,8 @@ def _new_client(call: Call) -> str:
 def status(
     call: Call,
     memory: Memory,
-    accept: bool = Option(
-        False, "--accept", help="Confirm that the facts that disappeared were deleted on purpose."
-    ),
-    quick: bool = Option(
-        False, "--quick", help="Only the fast checks: no problems, observations or proposals."
-    ),
+    accept: bool = flag("--accept", "Confirm that the facts that disappeared were deleted on purpose."),
+    quick: bool = flag("--quick", "Only the fast checks: no problems, observations or proposals."),
 ) -> None:
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
     held = memory.status(quick=True).held if accept else None
@@ -192,7 +187,7 @@ def _newest_entry(memory: Memory, found: Status) -> str:
 def verify(
     call: Call,
     memory: Memory,
-    quick: bool = Option(False, "--quick", help="Only check the index and the newest revision."),
+    quick: bool = flag("--quick", "Only check the index and the newest revision."),
 ) -> None:
     """Check the files, the ids, the history and the index.
 
@@ -216,8 +211,8 @@ def verify(
 def doctor(
     call: Call,
     memory: Memory,
-    mend: bool = Option(False, "--mend", help="Repair what can be repaired."),
-    quick: bool = Option(False, "--quick", help="Leave out the whole history and index."),
+    mend: bool = flag("--mend", "Repair what can be repaired."),
+    quick: bool = flag("--quick", "Leave out the whole history and index."),
 ) -> None:
     """Find and repair problems around the bank.
 
@@ -243,7 +238,7 @@ def doctor(
 
 
 _INDEX_HELP = "The search index, which is built from the files and may be deleted at any moment."
-index_app = app.new_app(no_args_is_help=True, help=_INDEX_HELP)
+index_app = app.family("index", _INDEX_HELP)
 index_app.callback()(lambda: None)  # a family although it has one member yet
 
 
@@ -263,11 +258,9 @@ def rebuild(call: Call, memory: Memory) -> None:
 def stats(
     call: Call,
     memory: Memory,
-    cost: bool = Option(False, "--cost", help="Tokens and money that models used."),
-    since: str | None = Option(None, metavar="DATE", help="With --cost: from this day on."),
-    plot: str | None = Option(
-        None, "--plot", metavar="FILE", help="With --cost: plot each day by purpose: .png, .svg or .pdf."
-    ),
+    cost: bool = flag("--cost", "Tokens and money that models used."),
+    since: str | None = option("DATE", "With --cost: from this day on."),
+    plot: str | None = option("--plot FILE", "With --cost: plot each day by purpose: .png, .svg or .pdf."),
 ) -> None:
     """Show counts, and what models cost."""
     if not cost and not plot:
@@ -284,18 +277,16 @@ def stats(
 # `ua-memory bench`: how good the search is, on the user's own copies of data sets.
 
 
-bench_app = app.new_app(no_args_is_help=True, help="Measure search on your own conversations.")
+bench_app = app.family("bench")
 
 
 @app.verb(bench_app, opens_bank=False)
 def recall(
     call: Call,
-    file: list[str] = Argument(..., metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines."),
-    limit: int = Option(50, "--limit", "-n", metavar="N", min=1, max=1000, help="Results per question."),
-    sample: int | None = Option(
-        None, metavar="N", min=1, help="Ask at most N questions of each file, evenly spread."
-    ),
-    plot: str | None = Option(None, metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf."),
+    file: list[str] = argument("FILE...", "LoCoMo, LongMemEval, or JSON lines."),
+    limit: int = option("--limit -n N", "Results per question.", 50, min=1, max=1000),
+    sample: int | None = option("N", "Ask at most N questions of each file, evenly spread.", min=1),
+    plot: str | None = option("FILE", "Plot recall against tokens: .png, .svg or .pdf."),
 ) -> None:
     """Score search on conversations whose questions name their evidence.
 
@@ -319,8 +310,8 @@ def recall(
 def probes(
     call: Call,
     memory: Memory,
-    ids: list[str] | None = Argument(None, metavar="[^ID...]", help="With --add: what it should find."),
-    add: str = Option("", "--add", metavar="QUERY", help="Add a question to probes.md instead."),
+    ids: list[str] | None = argument("[^ID...]", "With --add: what it should find.", None),
+    add: str = option("--add QUERY", "Add a question to probes.md instead.", ""),
 ) -> None:
     """Ask your own questions and see whether they find what they should.
 
@@ -361,7 +352,7 @@ config_app = app.new_app(cls=ConfigGroup, help=_CONFIG_HELP)
 @app.verb(config_app, "list", opens_bank=False)
 def config_list(
     call: Call,
-    key: str | None = Argument(None, metavar="[KEY]", help="Print only the value of this setting."),
+    key: str | None = argument("[KEY]", "Print only the value of this setting.", None),
 ) -> None:
     """List the settings and their sources.
 
@@ -387,9 +378,9 @@ def config_list(
 @app.verb(config_app, "set", opens_bank=False)
 def config_set(
     call: Call,
-    key: str = Argument(..., metavar="KEY", help="The setting."),
-    value: list[str] = Argument(..., metavar="VALUE...", help="Its value; for a list, each item."),
-    user: bool = Option(False, "--user", help="Write to your own config.toml, for all banks."),
+    key: str = argument("KEY", "The setting."),
+    value: list[str] = argument("VALUE...", "Its value; for a list, each item."),
+    user: bool = flag("--user", "Write to your own config.toml, for all banks."),
 ) -> None:
     """Change a setting, and trust it.
 
@@ -424,8 +415,8 @@ def config_set(
 @app.verb(opens_bank=False)
 def trust(
     call: Call,
-    yes: bool = Option(False, "--yes", help="Do not ask for confirmation."),
-    revoke: bool = Option(False, "--revoke", help="Ignore this bank's settings, without a warning."),
+    yes: bool = app.Yes,
+    revoke: bool = flag("--revoke", "Ignore this bank's settings, without a warning."),
 ) -> None:
     """Trust the sensitive settings of a bank.
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from typer import Option
-
 from ua_memory import caller, paths
 from ua_memory.caller import Call, origin_of
 from ua_memory.cli import app
+from ua_memory.cli.app import flag, option
 from ua_memory.clients.transcripts import TranscriptWords, transcript_words
 from ua_memory.daemon import spawn
 from ua_memory.daemon.server import CallerStream, Service, standard_input
@@ -49,9 +48,8 @@ if TYPE_CHECKING:
 # `ua-memory daemon`: start, stop and inspect the process that keeps a bank's index and model loaded.
 
 
-daemon_app = app.new_app(
-    no_args_is_help=True,
-    help="The background process that keeps index and model loaded. Commands start it automatically.",
+daemon_app = app.family(
+    "daemon", "The background process that keeps index and model loaded. Commands start it automatically."
 )
 
 
@@ -62,7 +60,7 @@ def start(call: Call, memory: Memory) -> None:
 
 
 @app.verb(daemon_app, opens_bank=False)
-def stop(call: Call, every: bool = Option(False, "--all", help="The daemons of all banks.")) -> None:
+def stop(call: Call, every: bool = flag("--all", "The daemons of all banks.")) -> None:
     """Stop it; a running command is finished first."""
     if every:
         _stop_all(call)
@@ -75,8 +73,8 @@ def stop(call: Call, every: bool = Option(False, "--all", help="The daemons of a
 def restart(
     call: Call,
     memory: Memory,
-    with_key: bool = Option(
-        False, "--with-key", help="Give the daemon this shell's model and key, for its background work."
+    with_key: bool = flag(
+        "--with-key", "Give the daemon this shell's model and key, for its background work."
     ),
 ) -> None:
     """Restart it."""
@@ -114,7 +112,7 @@ def run(call: Call, memory: Memory) -> None:
 def logs(
     call: Call,
     memory: Memory,
-    lines: int = Option(20, "--lines", "-n", metavar="N", min=1, max=10_000, help="Number of lines."),
+    lines: int = option("--lines -n N", "Number of lines.", 20, min=1, max=10_000),
 ) -> None:
     """Print its log."""
     log = Log(memory.store.bank.local)
@@ -178,12 +176,10 @@ def _print_status(call: Call, found: dict[str, Any] | None, state: str) -> None:
 @app.verb(opens_bank=False, json=False)
 def mcp(
     call: Call,
-    tools_: str | None = Option(
-        None, "--tools", metavar="NAMES", help="all, or tools and sets by name, with commas."
-    ),
-    http: bool = Option(False, "--http", help="Serve streamable HTTP on 127.0.0.1, with a token."),
-    port: int = Option(8765, metavar="N", min=0, max=65535, help="The port of --http; 0 for any free one."),
-    once: bool = Option(False, "--call", hidden=True, help="Answer one request, given as JSON."),
+    tools_: str | None = option("--tools NAMES", "all, or tools and sets by name, with commas."),
+    http: bool = flag("--http", "Serve streamable HTTP on 127.0.0.1, with a token."),
+    port: int = option("N", "The port of --http; 0 for any free one.", 8765, min=0, max=65535),
+    once: bool = flag("--call", "Answer one request, given as JSON.", hidden=True),
 ) -> None:
     """Run the MCP server with memory's tools, on standard input and output.
 

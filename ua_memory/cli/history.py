@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from typer import Argument, Option
 
 from ua_memory import paths
 from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.cli.search import Since, Until
 from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
 from ua_memory.index.filters import parse_since, parse_until
@@ -46,19 +46,15 @@ GROUP_SIZE = 10
 def log(
     call: Call,
     memory: Memory,
-    about: str | None = Argument(None, metavar="[PATH | ^ID]", help="Only changes to this file or fact."),
-    number: int = Option(
-        20, "-n", "--limit", metavar="N", min=1, help="Number of entries (with --json: revisions)."
-    ),
-    op: str | None = Option(None, metavar="WORD", help="Only this operation: insert, adopt, undo, …"),
+    about: str | None = argument("[PATH | ^ID]", "Only changes to this file or fact.", None),
+    number: int = option("-n --limit N", "Number of entries (with --json: revisions).", 20, min=1),
+    op: str | None = option("WORD", "Only this operation: insert, adopt, undo, …"),
     since: str | None = Since,
     until: str | None = Until,
-    before: str | None = Option(
-        None, metavar="REV", help="Only entries older than this revision: the next page."
-    ),
-    by: str = Option("", metavar="NAME", help="Only by authors whose name contains this."),
-    text: str = Option("", metavar="TEXT", help="Only entries that contain this, also in a file's name."),
-    each: bool = Option(False, "--each", help="One entry per revision."),
+    before: str | None = option("REV", "Only entries older than this revision: the next page."),
+    by: str = option("NAME", "Only by authors whose name contains this.", ""),
+    text: str = option("TEXT", "Only entries that contain this, also in a file's name.", ""),
+    each: bool = flag("--each", "One entry per revision."),
     no_pager: bool = app.NoPager,
 ) -> None:
     """Show the history, newest first, as a diary.
@@ -139,14 +135,10 @@ def entries(
 def diff(
     call: Call,
     memory: Memory,
-    revision: str | None = Argument(
-        None,
-        metavar="[REVISION]",
-        help="A revision from the log (default: hand edits that are not committed yet).",
+    revision: str | None = argument(
+        "[REVISION]", "A revision from the log (default: hand edits that are not committed yet).", None
     ),
-    number: int | None = Option(
-        None, "-n", "--limit", metavar="N", min=1, help="With --json: so many of the changed statements."
-    ),
+    number: int | None = option("-n --limit N", "With --json: so many of the changed statements.", min=1),
     raw: bool = app.Raw,
     no_pager: bool = app.NoPager,
 ) -> None:
@@ -170,15 +162,15 @@ def diff(
 # `ua-memory undo` and `redo`: take back a revision, and take that back.
 
 
-DryRun = Option(False, "--dry-run", help="Show what would change against now, and conflicts; change nothing.")
+DryRun = flag("--dry-run", "Show what would change against now, and conflicts; change nothing.")
 
 
 @app.verb()
 def undo(
     call: Call,
     memory: Memory,
-    revision: str | None = Argument(
-        None, metavar="[REVISION]", help="A revision from the log (default: this machine's newest)."
+    revision: str | None = argument(
+        "[REVISION]", "A revision from the log (default: this machine's newest).", None
     ),
     dry_run: bool = DryRun,
 ) -> None:
@@ -237,7 +229,7 @@ def _show_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
 def blame(
     call: Call,
     memory: Memory,
-    target: str = Argument(..., metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id."),
+    target: str = argument("PATH[:FROM-TO] | ^ID", "A file, lines of it, or a fact's id."),
 ) -> None:
     """Show who wrote each line, and when."""
     lines = memory.history.blame(target)
@@ -253,10 +245,8 @@ def blame(
 def why(
     call: Call,
     memory: Memory,
-    target: str = Argument(
-        ..., metavar="PAGE:LINE | PATH:LINE | ^ID", help="A line of a page or file, or an id."
-    ),
-    up: bool = Option(False, "--up", help="Show what cites it instead: observations, opinions, pages."),
+    target: str = argument("PAGE:LINE | PATH:LINE | ^ID", "A line of a page or file, or an id."),
+    up: bool = flag("--up", "Show what cites it instead: observations, opinions, pages."),
 ) -> None:
     """Trace a statement to its sources: observations, facts, quotes, session, commit.
 
@@ -287,8 +277,8 @@ _GITS_OWN = {"ignore_unknown_options": True, "allow_extra_args": True, "allow_in
 def git(
     call: Call,
     memory: Memory,
-    words: list[str] | None = Argument(
-        None, metavar="ARGS...", help="git's own arguments: log --stat, show HEAD, remote add, …"
+    words: list[str] | None = argument(
+        "ARGS...", "git's own arguments: log --stat, show HEAD, remote add, …", None
     ),
 ) -> None:
     """Run git on the bank's history.
@@ -308,22 +298,16 @@ def git(
 def forget(
     call: Call,
     memory: Memory,
-    target: list[str] | None = Argument(None, metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file."),
-    query: str = Option("", "--query", metavar="QUERY", help="Statements with all of these words."),
-    limit: int | None = Option(None, metavar="N", min=1, help="Only the N best of these."),
-    session: str = Option("", "--session", metavar="ID", help="Everything from a session."),
-    entity: str = Option("", "--entity", metavar="NAME", help="Everything about somebody."),
-    dry_run: bool = Option(
-        False, "--dry-run", help="Show exactly what would be removed and revised; change nothing."
-    ),
-    yes: bool = Option(
-        False, "--yes", help="Do not ask for confirmation. Your own lines that quote it stay."
-    ),
-    own_lines: bool = Option(False, "--own-lines", help="Remove your own lines that quote it too."),
-    purge: bool = Option(
-        False, "--purge", help="Rewrite the history too; without ids, for everything forgotten."
-    ),
-    backup: str | None = Option(None, metavar="FILE", help="Where a purge saves the old history."),
+    target: list[str] | None = argument("[^ID|PATH:LINE]...", "Ids, or lines of a file.", None),
+    query: str = option("--query QUERY", "Statements with all of these words.", ""),
+    limit: int | None = option("N", "Only the N best of these.", min=1),
+    session: str = option("--session ID", "Everything from a session.", ""),
+    entity: str = option("--entity NAME", "Everything about somebody.", ""),
+    dry_run: bool = flag("--dry-run", "Show exactly what would be removed and revised; change nothing."),
+    yes: bool = flag("--yes", "Do not ask for confirmation. Your own lines that quote it stay."),
+    own_lines: bool = flag("--own-lines", "Remove your own lines that quote it too."),
+    purge: bool = flag("--purge", "Rewrite the history too; without ids, for everything forgotten."),
+    backup: str | None = option("FILE", "Where a purge saves the old history."),
 ) -> None:
     """Remove a fact and what was derived from it.
 
@@ -418,9 +402,7 @@ def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
 
 
 @app.verb()
-def scan(
-    call: Call, memory: Memory, history: bool = Option(False, "--history", help="Search every revision too.")
-) -> None:
+def scan(call: Call, memory: Memory, history: bool = flag("--history", "Search every revision too.")) -> None:
     """Find secrets in the files.
 
     What people write is never changed, so a secret in a hand-written note stays until they remove it; search

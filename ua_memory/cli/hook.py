@@ -9,11 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Argument, Option
 
 from ua_memory import caller, config
 from ua_memory.cli import app, fast
-from ua_memory.cli.app import HELP_SETTINGS, VERB_ENTRIES, command_line
+from ua_memory.cli.app import HELP_SETTINGS, VERB_ENTRIES, argument, command_line, flag, option
 from ua_memory.errors import UaMemoryError, Usage
 from ua_memory.hooks import capture
 from ua_memory.index import filters
@@ -43,9 +42,9 @@ hook_app = app.new_app()
 @hook_app.command(cls=app.Verb, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def hook(
     ctx: typer.Context,
-    client: str = Option("", metavar="NAME", help="The client (default: detected from the event)."),
-    pid: int = Option(0, hidden=True),
-    modelled: bool = Option(False, "--modelled", hidden=True),
+    client: str = option("NAME", "The client (default: detected from the event).", ""),
+    pid: int = option("", "", 0, hidden=True),
+    modelled: bool = flag("--modelled", "", hidden=True),
     bank: app.Bank = None,
 ) -> None:
     """Handle an event of an agent's client.
@@ -83,8 +82,8 @@ COMPLETION_SHELLS, FUNCTION_SHELLS = ("bash", "zsh", "fish"), ("bash", "zsh")
 @completion_app.command(cls=app.Verb)
 def completion(
     ctx: typer.Context,
-    shell: str = Argument(..., metavar="SHELL", help="bash, zsh or fish."),
-    words: list[str] | None = Argument(None, hidden=True),
+    shell: str = argument("SHELL", "bash, zsh or fish."),
+    words: list[str] | None = argument(None, "", None, hidden=True),
 ) -> None:
     """Print shell completions.
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
-from typer import Argument, Option
 
 from ua_memory import caller, discovery, paths
 from ua_memory.bench import compare
 from ua_memory.caller import Call, given
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.cli.history import backup_file
 from ua_memory.clients.transcripts import (
     READABLE_CLIENTS,
@@ -53,32 +53,20 @@ def import_(
     memory: Memory,
     source: Literal[
         "sessions", "openclaw", "claude-code", "basic-memory", "markdown", "hindsight", "archive"
-    ] = Argument(
-        ...,
-        metavar="SOURCE",
-        help="sessions, openclaw, claude-code, basic-memory, markdown, hindsight or archive.",
+    ] = argument("SOURCE", "sessions, openclaw, claude-code, basic-memory, markdown, hindsight or archive."),
+    path: str | None = argument(
+        "PATH", "The folder or file (default for sessions: where clients keep them).", None
     ),
-    path: str | None = Argument(
-        None, metavar="PATH", help="The folder or file (default for sessions: where clients keep them)."
+    days: int | None = option("N", "The newest N days of the source (default: 7).", min=0),
+    everything: bool = flag("--all", "Everything, whatever its date."),
+    since: str | None = option("DATE", "Sessions with turns since: 30d (default), 2w, 2026-11-21."),
+    client: list[str] | None = option("--client NAME", "Sessions of this client; repeatable."),
+    project: str | None = option("NAME", "Sessions of this project, or in this folder and below."),
+    dry_run: bool = flag("--dry-run", "Show what would be imported; change nothing."),
+    compare: str | None = option(
+        "FILE", "Compare the old index with ours on the queries in FILE, one a line."
     ),
-    days: int | None = Option(None, metavar="N", min=0, help="The newest N days of the source (default: 7)."),
-    everything: bool = Option(False, "--all", help="Everything, whatever its date."),
-    since: str | None = Option(
-        None, metavar="DATE", help="Sessions with turns since: 30d (default), 2w, 2026-11-21."
-    ),
-    client: list[str] | None = Option(
-        None, "--client", metavar="NAME", help="Sessions of this client; repeatable."
-    ),
-    project: str | None = Option(
-        None, metavar="NAME", help="Sessions of this project, or in this folder and below."
-    ),
-    dry_run: bool = Option(False, "--dry-run", help="Show what would be imported; change nothing."),
-    compare: str | None = Option(
-        None, metavar="FILE", help="Compare the old index with ours on the queries in FILE, one a line."
-    ),
-    old: str | None = Option(
-        None, metavar="INDEX", help="The old index: its SQLite file, or the URL of a bank of Hindsight."
-    ),
+    old: str | None = option("INDEX", "The old index: its SQLite file, or the URL of a bank of Hindsight."),
 ) -> None:
     """Import what another tool remembered.
 
@@ -92,9 +80,9 @@ def import_(
         "--days": days is not None, "--all": everything, "--since": since, "--client": client,
         "--project": project, "--compare": compare, "--old": old,
     }  # fmt: skip
-    for option, value in given.items():
-        if value and option not in SOURCE_OPTIONS.get(source, ("--days", "--all", "--compare", "--old")):
-            raise Usage(f"{option} does not apply to {source}", hint="ua-memory import --help")
+    for name, value in given.items():
+        if value and name not in SOURCE_OPTIONS.get(source, ("--days", "--all", "--compare", "--old")):
+            raise Usage(f"{name} does not apply to {source}", hint="ua-memory import --help")
     if source == "sessions":
         if everything and since:
             raise Usage("--all and --since cannot be used together")
@@ -241,10 +229,8 @@ def read_queries(call: Call, path: str) -> list[str]:
 def sync(
     call: Call,
     memory: Memory,
-    remote: str | None = Option(
-        None, metavar="ADDRESS", help="The remote's address, as for git; needed once."
-    ),
-    dry_run: bool = Option(False, "--dry-run", help="Fetch and show what would be done; change nothing."),
+    remote: str | None = option("ADDRESS", "The remote's address, as for git; needed once."),
+    dry_run: bool = flag("--dry-run", "Fetch and show what would be done; change nothing."),
 ) -> None:
     """Sync with the remote.
 
@@ -263,9 +249,9 @@ def sync(
 def export(
     call: Call,
     memory: Memory,
-    file: str = Argument(..., metavar="FILE", help="The archive to write: a .tar outside the bank."),
-    sessions: bool = Option(False, "--sessions", help="Include the saved sessions."),
-    dry_run: bool = Option(False, "--dry-run", help="Show what it would contain; write nothing."),
+    file: str = argument("FILE", "The archive to write: a .tar outside the bank."),
+    sessions: bool = flag("--sessions", "Include the saved sessions."),
+    dry_run: bool = flag("--dry-run", "Show what it would contain; write nothing."),
 ) -> None:
     """Export the whole bank to one file.
 

@@ -6,10 +6,9 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from typer import Argument, Option
-
 from ua_memory.caller import Call, is_person, origin_of, read_text
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, option
 from ua_memory.errors import Usage
 from ua_memory.text.wording import RULES_BLOCK
 from ua_memory.views import knowledge as views
@@ -28,25 +27,17 @@ if TYPE_CHECKING:
 def insert(
     call: Call,
     memory: Memory,
-    text: list[str] | None = Argument(
-        None, metavar="TEXT...", help="The fact; `-` or nothing reads standard input."
+    text: list[str] | None = argument("TEXT...", "The fact; `-` or nothing reads standard input.", None),
+    tag: list[str] | None = option("--tag TAG", "A tag; repeatable."),
+    kind: Literal["world", "experience", "preference"] = option(
+        "KIND", "world, experience or preference.", "world"
     ),
-    tag: list[str] | None = Option(None, "--tag", metavar="TAG", help="A tag; repeatable."),
-    kind: Literal["world", "experience", "preference"] = Option(
-        "world", metavar="KIND", help="world, experience or preference."
+    when: str | None = option("DATE", "The day or time it is about, if not today: 2026-11-19, tomorrow."),
+    entity: list[str] | None = option("--entity NAME", "Who or what it is about; repeatable."),
+    origin: Literal["person", "agent", "tool", "web", "import"] | None = option(
+        "WORD", "person, agent, tool, web or import (default: person at a terminal, agent for programs)."
     ),
-    when: str | None = Option(
-        None, metavar="DATE", help="The day or time it is about, if not today: 2026-11-19, tomorrow."
-    ),
-    entity: list[str] | None = Option(
-        None, "--entity", metavar="NAME", help="Who or what it is about; repeatable."
-    ),
-    origin: Literal["person", "agent", "tool", "web", "import"] | None = Option(
-        None,
-        metavar="WORD",
-        help="person, agent, tool, web or import (default: person at a terminal, agent for programs).",
-    ),
-    client: str | None = Option(None, metavar="NAME", help="The program it came from."),
+    client: str | None = option("NAME", "The program it came from."),
     session: str | None = app.Session,
     request: str | None = app.Request,
 ) -> None:
@@ -71,9 +62,9 @@ def insert(
 def retire(
     call: Call,
     memory: Memory,
-    target: str = Argument(..., metavar="^ID", help="The fact.", show_default=False),
-    by: str = Option("", "--by", metavar="^ID", help="The fact that replaces it."),
-    why: str = Option("", "--why", metavar="TEXT", help="The reason."),
+    target: str = argument("^ID", "The fact.", show_default=False),
+    by: str = option("--by ^ID", "The fact that replaces it.", ""),
+    why: str = option("--why TEXT", "The reason.", ""),
 ) -> None:
     """Mark a fact as no longer true.
 
@@ -94,7 +85,7 @@ def retire(
 def vouch(
     call: Call,
     memory: Memory,
-    target: str = Argument(..., metavar="^ID", help="The fact.", show_default=False),
+    target: str = argument("^ID", "The fact.", show_default=False),
 ) -> None:
     """Confirm a fact from an agent, a tool or the web.
 
@@ -110,9 +101,7 @@ def vouch(
 # `ua-memory core`: the blocks of MEMORY.md.
 
 
-core_app = app.new_app(
-    no_args_is_help=True, help="Core memory: the blocks of MEMORY.md, which every session begins with."
-)
+core_app = app.family("core", "Core memory: the blocks of MEMORY.md, which every session begins with.")
 
 
 @app.verb(core_app, "list")
@@ -130,7 +119,7 @@ def core_list(call: Call, memory: Memory) -> None:
 
 @app.verb(core_app, "get")
 def core_get(
-    call: Call, memory: Memory, name: str | None = Argument(None, help="A block's name (default: all).")
+    call: Call, memory: Memory, name: str | None = argument(None, "A block's name (default: all).", None)
 ) -> None:
     """Read a block, or all of them."""
     blocks = [memory.core.get(name)] if name is not None else memory.core.list()
@@ -150,11 +139,11 @@ def core_get(
 def core_replace(
     call: Call,
     memory: Memory,
-    name: str = Argument(..., help="The block's name; created if new."),
-    value: list[str] | None = Argument(
-        None, metavar="VALUE...", help="Its new text; `-` or nothing reads standard input."
+    name: str = argument(None, "The block's name; created if new."),
+    value: list[str] | None = argument(
+        "VALUE...", "Its new text; `-` or nothing reads standard input.", None
     ),
-    expect: str | None = Option(None, metavar="TEXT", help="Fail unless this is the block's current text."),
+    expect: str | None = option("TEXT", "Fail unless this is the block's current text."),
     session: str | None = app.Session,
     request: str | None = app.Request,
 ) -> None:
@@ -171,7 +160,7 @@ def core_replace(
     show_result(call, done, views.block_change_json, views.show_block_change)
 
 
-Names = Argument(..., metavar="ID...", help="As `core proposals` prints them.", show_default=False)
+Names = argument("ID...", "As `core proposals` prints them.", show_default=False)
 
 
 @app.verb(core_app, "proposals")
@@ -189,9 +178,7 @@ def core_accept(
     call: Call,
     memory: Memory,
     ids: list[str] = Names,
-    block: str = Option(
-        RULES_BLOCK, metavar="NAME", help="The block that rules are added to; created if new."
-    ),
+    block: str = option("NAME", "The block that rules are added to; created if new.", RULES_BLOCK),
 ) -> None:
     """Put proposals into core memory, or keep what an agent wrote there.
 

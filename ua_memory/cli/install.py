@@ -13,10 +13,11 @@ from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from ua_memory import caller, clients, discovery, paths
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.clients import settings
 from ua_memory.clients.edit import EditError
 from ua_memory.clients.settings import ClientTarget, folders
@@ -59,11 +60,11 @@ RecalledLines = list[tuple[int, bytes, bytes]]
 @app.verb(opens_bank=False)
 def prune_recall_messages(
     call: Call,
-    words: list[str] | None = Argument(
-        None,
-        metavar="[PATH]... [confirm]",
-        help="Session files or folders (default: those of pi, Claude Code and Codex). `confirm` as the last "
+    words: list[str] | None = argument(
+        "[PATH]... [confirm]",
+        "Session files or folders (default: those of pi, Claude Code and Codex). `confirm` as the last "
         "word strips them.",
+        None,
     ),
 ) -> None:
     """Strip recalled memory from the session files of clients.
@@ -483,14 +484,12 @@ INSTALL_HELP = """Set up memory in an agent's client.
 Nothing else in the client's settings changes. Run it again after an update; `ua-memory uninstall` removes
 exactly what it added."""
 UNINSTALL_HELP = "Remove memory from an agent's client: exactly what install added, nothing that you wrote."
-install_app = app.new_app(no_args_is_help=True, help=INSTALL_HELP)
-uninstall_app = app.new_app(no_args_is_help=True, help=UNINSTALL_HELP)
+install_app = app.family("install", INSTALL_HELP)
+uninstall_app = app.family("uninstall", UNINSTALL_HELP)
 
-DryRun = Option(False, "--dry-run", help="Show what would change, as a diff; change nothing.")
-Check = Option(False, "--check", help="Check whether everything is in place; exit code 12 if not.")
-Agents = Option(
-    None, "--agents-md", metavar="FILE", help="Also add the line for agents to FILE, or remove it."
-)
+DryRun = flag("--dry-run", "Show what would change, as a diff; change nothing.")
+Check = flag("--check", "Check whether everything is in place; exit code 12 if not.")
+Agents = option("--agents-md FILE", "Also add the line for agents to FILE, or remove it.")
 ModelOption = Annotated[
     str | None,
     Option(
@@ -576,11 +575,9 @@ for _name, _client in CLIENTS.items():
 @app.verb(install_app, "mcp", opens_bank=False)
 def install_mcp(
     call: Call,
-    client: str = Option(
-        "", metavar="NAME", help=f"In the form of one of {', '.join(filter(None, SERVERS))}."
-    ),
-    print_: bool = Option(
-        True, "--print", show_default=False, help="Print it, as it does in any case; no file is changed."
+    client: str = option("NAME", f"In the form of one of {', '.join(filter(None, SERVERS))}.", ""),
+    print_: bool = option(
+        "--print", "Print it, as it does in any case; no file is changed.", True, show_default=False
     ),
 ) -> None:
     """Show the MCP server's entry for the settings of any client."""
@@ -597,11 +594,9 @@ install_app.registered_commands.insert(2, install_app.registered_commands.pop())
 @app.verb(install_app, "cron", opens_bank=False)
 def install_cron(
     call: Call,
-    at: str | None = Option(None, "--at", metavar="HH:MM", help="The time of day (03:30)."),
-    kind: str | None = Option(
-        None, metavar="KIND", help="cron, systemd or launchd (default: what this system has)."
-    ),
-    write: bool = Option(False, "--write", help="Set it up instead of showing it."),
+    at: str | None = option("--at HH:MM", "The time of day (03:30)."),
+    kind: str | None = option("KIND", "cron, systemd or launchd (default: what this system has)."),
+    write: bool = flag("--write", "Set it up instead of showing it."),
     check: bool = Check,
 ) -> None:
     """Show a nightly job that consolidates the bank, or set it up."""

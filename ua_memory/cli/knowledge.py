@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
 
 from ua_memory import discovery, paths
 from ua_memory.caller import Call, is_person, origin_of, read_text
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.cli.search import ScopeOptions, editor_command, run_editor
 from ua_memory.daemon.spawn import Log, LogStream
 from ua_memory.errors import NotFound, Usage
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 # `ua-memory observations`: statements that follow from several facts.
 
 
-observations_app = app.new_app(no_args_is_help=True, help="Observations: conclusions from several facts.")
+observations_app = app.family("observations")
 
-ObservationId = Argument(..., metavar="^ID", help="The observation's block id.")
+ObservationId = argument("^ID", "The observation's block id.")
 
 
 @app.verb(observations_app, "list")
 def observations_list(
     call: Call,
     memory: Memory,
-    stale: bool = Option(False, "--stale", help="Only those that are stale or whose facts changed."),
-    scope: str | None = Option(None, metavar="SCOPE", help="Only this scope."),
-    retired: bool = Option(False, "--retired", help="Only retired ones."),
+    stale: bool = flag("--stale", "Only those that are stale or whose facts changed."),
+    scope: str | None = option("SCOPE", "Only this scope."),
+    retired: bool = flag("--retired", "Only retired ones."),
 ) -> None:
     """List the current observations, file by file."""
     found = memory.observations.list(scope=scope, stale=stale, retired=retired)
@@ -70,7 +70,7 @@ def observations_retire(
     call: Call,
     memory: Memory,
     block: str = ObservationId,
-    because: str = Option(..., "--because", metavar="TEXT", help="The reason."),
+    because: str = option("--because TEXT", "The reason.", ...),
 ) -> None:
     """Retire an observation, with a reason. It stays in its file."""
     after, result = memory.observations.retire(block, because, by_person=is_person(call))
@@ -82,14 +82,14 @@ def observations_retire(
 # `ua-memory opinions`: what the agent came to think, with its reasons.
 
 
-opinions_app = app.new_app(no_args_is_help=True, help="The agent's opinions and their reasons.")
+opinions_app = app.family("opinions")
 
-OpinionId = Argument(..., metavar="^ID", help="The opinion.")
+OpinionId = argument("^ID", "The opinion.")
 
 
 @app.verb(opinions_app, "list")
 def opinions_list(
-    call: Call, memory: Memory, everything: bool = Option(False, "--all", help="Include dropped ones.")
+    call: Call, memory: Memory, everything: bool = flag("--all", "Include dropped ones.")
 ) -> None:
     """List the opinions, each with its confidence."""
     nothing = 'No opinions yet. Form some: ua-memory reflect --keep "…"'
@@ -108,11 +108,9 @@ def opinions_revise(
     call: Call,
     memory: Memory,
     block: str = OpinionId,
-    text: list[str] | None = Argument(None, metavar="[TEXT...]", help="The new wording."),
-    confidence: float | None = Option(None, metavar="SHARE", min=0, max=1, help="From 0 to 1."),
-    because: list[str] | None = Option(
-        None, "--because", metavar="^ID", help="Another fact that supports it."
-    ),
+    text: list[str] | None = argument("[TEXT...]", "The new wording.", None),
+    confidence: float | None = option("SHARE", "From 0 to 1.", min=0, max=1),
+    because: list[str] | None = option("--because ^ID", "Another fact that supports it."),
 ) -> None:
     """Change an opinion: its words, its confidence, its reasons.
 
@@ -132,7 +130,7 @@ def opinions_drop(
     call: Call,
     memory: Memory,
     block: str = OpinionId,
-    why: list[str] | None = Argument(None, metavar="[WHY...]", help="The reason."),
+    why: list[str] | None = argument("[WHY...]", "The reason.", None),
 ) -> None:
     """Drop an opinion.
 
@@ -146,13 +144,11 @@ def opinions_drop(
 # `ua-memory directives`: the hard rules of reflect, in ua-memory.toml.
 
 
-directives_app = app.new_app(
-    no_args_is_help=True, help="Rules that reflect must follow, from ua-memory.toml."
-)
+directives_app = app.family("directives", "Rules that reflect must follow, from ua-memory.toml.")
 
 
-Rule = Argument(..., metavar="RULE...", help="One rule.")
-Number = Argument(..., metavar="N", help="Its number in the list.")
+Rule = argument("RULE...", "One rule.")
+Number = argument("N", "Its number in the list.")
 
 
 @app.verb(directives_app, "list")
@@ -207,14 +203,13 @@ def directives_delete(call: Call, memory: Memory, number: int = Number) -> None:
 # `ua-memory pages`: knowledge pages, which are written from what memory knows.
 
 
-pages_app = app.new_app(
-    no_args_is_help=True,
-    help="Knowledge pages: you choose the topic, memory writes the text and cites its sources.",
+pages_app = app.family(
+    "pages", "Knowledge pages: you choose the topic, memory writes the text and cites its sources."
 )
 
-PageId = Argument(..., metavar="ID", help="The page's id: its file's name.")
-Name = Option(None, help="Its name.")
-Tag = Option(None, metavar="TAG", help="A tag; repeatable.")
+PageId = argument("ID", "The page's id: its file's name.")
+Name = option("", "Its name.")
+Tag = option("TAG", "A tag; repeatable.")
 
 
 @app.verb(pages_app, "list")
@@ -243,9 +238,7 @@ def pages_create(
     call: Call,
     memory: Memory,
     id: str = PageId,
-    query: str = Option(
-        ..., "--query", "--source-query", metavar="TEXT", help="The question that it answers."
-    ),
+    query: str = option("--query --source-query TEXT", "The question that it answers.", ...),
     name: str | None = Name,
     tag: list[str] | None = Tag,
 ) -> None:
@@ -263,9 +256,7 @@ def pages_update(
     memory: Memory,
     id: str = PageId,
     name: str | None = Name,
-    query: str | None = Option(
-        None, "--query", "--source-query", metavar="TEXT", help="The question that it answers."
-    ),
+    query: str | None = option("--query --source-query TEXT", "The question that it answers."),
     tag: list[str] | None = Tag,
 ) -> None:
     """Change what a page is called or tracks.
@@ -286,13 +277,11 @@ def pages_delete(call: Call, memory: Memory, id: str = PageId) -> None:
 def pages_refresh(
     call: Call,
     memory: Memory,
-    id: list[str] | None = Argument(None, metavar="[ID...]", help="Only these."),
-    every: bool = Option(False, "--all", help="All pages."),
-    stale: bool = Option(False, "--stale", help="All pages that are stale."),
-    full: bool = Option(False, "--full", help="Create them from scratch, stale or not."),
-    dry_run: bool = Option(
-        False, "--dry-run", help="Show what would change, and the price; calls the model."
-    ),
+    id: list[str] | None = argument("[ID...]", "Only these.", None),
+    every: bool = flag("--all", "All pages."),
+    stale: bool = flag("--stale", "All pages that are stale."),
+    full: bool = flag("--full", "Create them from scratch, stale or not."),
+    dry_run: bool = flag("--dry-run", "Show what would change, and the price; calls the model."),
 ) -> None:
     """Refresh pages.
 
@@ -333,13 +322,10 @@ def pages_refresh(
 # `ua-memory models`: mental models, which a person writes and no machine changes.
 
 
-_MODELS_HELP = "Mental models: texts of your own that reflect uses first."
-models_app = app.new_app(no_args_is_help=True, help=_MODELS_HELP)
+models_app = app.family("models", "Mental models: texts of your own that reflect uses first.")
 
-ModelId = Argument(..., metavar="ID", help="The model's id: its file's name.")
-Text = Argument(
-    None, metavar="[TEXT...]", help="Its text; `-` or a pipe reads standard input (default: your editor)."
-)
+ModelId = argument("ID", "The model's id: its file's name.")
+Text = argument("[TEXT...]", "Its text; `-` or a pipe reads standard input (default: your editor).", None)
 
 
 @app.verb(models_app, "list")
@@ -429,10 +415,10 @@ def _edit_text(call: Call, before: str) -> str:
 # `ua-memory entities`: the names of the bank, and the decisions about who is who.
 
 
-entities_app = app.new_app(no_args_is_help=True, help="Names and their aliases.")
+entities_app = app.family("entities")
 
 
-EntityName = Argument(..., metavar="NAME", help="A name.")
+EntityName = argument("NAME", "A name.")
 Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of entities.")]
 
 
@@ -440,8 +426,8 @@ Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="M
 def entities_list(
     call: Call,
     memory: Memory,
-    suggest: bool = Option(False, "--suggest", help="Pairs of names that may be the same, with reasons."),
-    every: bool = Option(False, "--all", help="Include paths, handles, identifiers and uncertain names."),
+    suggest: bool = flag("--suggest", "Pairs of names that may be the same, with reasons."),
+    every: bool = flag("--all", "Include paths, handles, identifiers and uncertain names."),
     limit: Limit = 30,
 ) -> None:
     """List the names, the most frequent first.
@@ -467,7 +453,7 @@ def entities_show(call: Call, memory: Memory, name: str = EntityName, limit: Lim
 def entities_graph(
     call: Call,
     memory: Memory,
-    names: list[str] | None = Argument(None, metavar="[NAME...]", help="Only these names."),
+    names: list[str] | None = argument("[NAME...]", "Only these names.", None),
     limit: Limit = 60,
 ) -> None:
     """Count which names appear together: the most frequent ones, or those given."""
@@ -479,7 +465,7 @@ def entities_graph(
 
 def _add_decision(verb: str, first: tuple[str, str], second: tuple[str, str], help: str) -> None:
     """Add a verb that decides about two entities. `first` and `second` are its arguments with their help."""
-    one, two = (Argument(..., metavar=word, help=says) for word, says in (first, second))
+    one, two = argument(*first), argument(*second)
 
     def decide(call: Call, memory: Memory, name: str = one, other: str = two) -> None:
         done = getattr(memory.entities, verb)(name, other, by_person=is_person(call))
@@ -505,7 +491,7 @@ _add_decision("rename", ("OLD", "The old name."), ("NEW", "Its name."), _RENAME_
 # `ua-memory model test`: whether the model answers, and what that took.
 
 
-model_app = app.new_app(no_args_is_help=True, help="Test the model that reads conversations and texts.")
+model_app = app.family("model", "Test the model that reads conversations and texts.")
 model_app.callback()(lambda: None)  # a family although it has one member yet
 
 
@@ -527,25 +513,17 @@ def reflect(
     call: Call,
     memory: Memory,
     *,
-    question: list[str] | None = Argument(None, metavar="QUESTION...", help="The question."),
-    budget: str = Option("low", "--budget", metavar="SIZE", help="low, mid or high: how much to search."),
-    max_tokens: int | None = Option(
-        None,
-        "--max-tokens",
-        metavar="N",
-        min=20,
-        max=20_000,
-        help="Token limit of the answer (default: 500, 1,000 or 2,000).",
+    question: list[str] | None = argument("QUESTION...", "The question.", None),
+    budget: str = option("--budget SIZE", "low, mid or high: how much to search.", "low"),
+    max_tokens: int | None = option(
+        "--max-tokens N", "Token limit of the answer (default: 500, 1,000 or 2,000).", min=20, max=20_000
     ),
-    schema: str | None = Option(
-        None,
-        "--schema",
-        metavar="FILE",
-        help="A JSON schema for an additional structured answer; - reads standard input.",
+    schema: str | None = option(
+        "--schema FILE", "A JSON schema for an additional structured answer; - reads standard input."
     ),
-    context_of: str = Option("", "--context", metavar="TEXT", help="Why the question is asked."),
-    keep: bool = Option(False, "--keep", help="Form or revise opinions, in memory/opinions.md."),
-    explain: bool = Option(False, "--explain", help="Show each step and what it found."),
+    context_of: str = option("--context TEXT", "Why the question is asked.", ""),
+    keep: bool = flag("--keep", "Form or revise opinions, in memory/opinions.md."),
+    explain: bool = flag("--explain", "Show each step and what it found."),
     where: ScopeOptions,
 ) -> None:
     """Answer a question from memory, with sources.
@@ -587,17 +565,15 @@ LOG_NAME = "consolidate.log"
 def consolidate(
     call: Call,
     memory: Memory,
-    dry_run: bool = Option(False, "--dry-run", help="Show the diff without a model, and the price of one."),
-    limit: int | None = Option(None, metavar="N", min=1, help="Only the N oldest facts."),
-    max_usd: float | None = Option(None, metavar="USD", min=0, help="Cost limit of this run."),
-    retry: bool = Option(False, "--retry", help="Retry facts that were set aside."),
-    accept: bool = Option(
-        False, "--accept", help="Allow more than a quarter of the observations to be retired."
+    dry_run: bool = flag("--dry-run", "Show the diff without a model, and the price of one."),
+    limit: int | None = option("N", "Only the N oldest facts.", min=1),
+    max_usd: float | None = option("USD", "Cost limit of this run.", min=0),
+    retry: bool = flag("--retry", "Retry facts that were set aside."),
+    accept: bool = flag("--accept", "Allow more than a quarter of the observations to be retired."),
+    batch_api: bool = flag(
+        "--batch-api", "Use the batch API at half the price; a later run collects the answers."
     ),
-    batch_api: bool = Option(
-        False, "--batch-api", help="Use the batch API at half the price; a later run collects the answers."
-    ),
-    log: bool = Option(False, "--log", help="Write to local/consolidate.log in the state folder instead."),
+    log: bool = flag("--log", "Write to local/consolidate.log in the state folder instead."),
 ) -> None:
     """Create observations from facts that no run has considered.
 

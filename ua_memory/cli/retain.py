@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from typer import Argument, Option
-
 from ua_memory import caller, discovery, paths
 from ua_memory.caller import Call, given, origin_of, read_text, told_before
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import ensure_started, is_running
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
@@ -35,27 +34,27 @@ if TYPE_CHECKING:
 # `ua-memory retain`: draw the facts out of a text.
 
 
-Wait = Option(False, "--wait", help="Wait for the model and show the result.")
-DryRun = Option(False, "--dry-run", help="Show what would be saved, and the cost.")
-Redo = Option(False, "--redo", help="Read unchanged parts again too.")
+Wait = flag("--wait", "Wait for the model and show the result.")
+DryRun = flag("--dry-run", "Show what would be saved, and the cost.")
+Redo = flag("--redo", "Read unchanged parts again too.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """The options of how a text is read."""
 
-    append: bool = Option(False, "--append", help="Add to the document, instead of replacing it.")
-    mode: Literal["concise", "verbatim", "chunks", "custom"] = Option(
-        "concise",
-        metavar="MODE",
-        help="concise; verbatim: your wording, the model adds dates and names; chunks: as it is, no model; "
+    append: bool = flag("--append", "Add to the document, instead of replacing it.")
+    mode: Literal["concise", "verbatim", "chunks", "custom"] = option(
+        "MODE",
+        "concise; verbatim: your wording, the model adds dates and names; chunks: as it is, no model; "
         "custom: by --instructions.",
+        "concise",
     )
-    mission: str | None = Option(None, metavar="TEXT", help="What to look for (default: the bank's mission).")
-    instructions: str | None = Option(None, metavar="TEXT", help="How to choose and word facts.")
-    about: str | None = Option(None, "--context", metavar="TEXT", help="What the text is: minutes of …")
-    timestamp: str | None = Option(None, metavar="TIME", help="When it was written, if not now: 2026-11-19.")
-    tag: list[str] | None = Option(None, "--tag", metavar="TAG", help="A tag for all its facts; repeatable.")
+    mission: str | None = option("TEXT", "What to look for (default: the bank's mission).")
+    instructions: str | None = option("TEXT", "How to choose and word facts.")
+    about: str | None = option("--context TEXT", "What the text is: minutes of …")
+    timestamp: str | None = option("TIME", "When it was written, if not now: 2026-11-19.")
+    tag: list[str] | None = option("--tag TAG", "A tag for all its facts; repeatable.")
 
     def chosen(self, memory: Memory) -> dict[str, Any]:
         """As `memory.documents.item` takes them."""
@@ -71,24 +70,20 @@ def retain(
     call: Call,
     memory: Memory,
     *,
-    text: list[str] | None = Argument(
-        None, metavar="TEXT... | FILE", help="The text, or a file; `-` or nothing reads standard input."
+    text: list[str] | None = argument(
+        "TEXT... | FILE", "The text, or a file; `-` or nothing reads standard input.", None
     ),
-    document_id: str | None = Option(
-        None, metavar="ID", help="Id of the document; unchanged parts cost nothing."
-    ),
+    document_id: str | None = option("ID", "Id of the document; unchanged parts cost nothing."),
     how: ReadingOptions,
-    metadata: list[str] | None = Option(
-        None, "--metadata", metavar="KEY=VALUE", help="A tag KEY:VALUE of the text; repeatable."
+    metadata: list[str] | None = option("--metadata KEY=VALUE", "A tag KEY:VALUE of the text; repeatable."),
+    origin: Literal["person", "agent", "tool", "web", "import"] | None = option(
+        "WORD", "Its origin: person, agent, tool, web or import."
     ),
-    origin: Literal["person", "agent", "tool", "web", "import"] | None = Option(
-        None, metavar="WORD", help="Its origin: person, agent, tool, web or import."
-    ),
-    client: str | None = Option(None, metavar="NAME", help="The program it came from."),
+    client: str | None = option("NAME", "The program it came from."),
     session: str | None = app.Session,
     request: str | None = app.Request,
     redo: bool = Redo,
-    batch: bool = Option(False, "--batch", help="Input is JSON lines: text, …."),
+    batch: bool = flag("--batch", "Input is JSON lines: text, …."),
     wait: bool = Wait,
     dry_run: bool = DryRun,
 ) -> None:
@@ -182,10 +177,8 @@ def ingest(
     call: Call,
     memory: Memory,
     *,
-    file: list[str] = Argument(
-        ..., metavar="FILE...", help="Markdown, text, mail (.eml), HTML, PDF or DOCX."
-    ),
-    document_id: str | None = Option(None, metavar="ID", help="Id of the document (default: its path)."),
+    file: list[str] = argument("FILE...", "Markdown, text, mail (.eml), HTML, PDF or DOCX."),
+    document_id: str | None = option("ID", "Id of the document (default: its path)."),
     how: ReadingOptions,
     redo: bool = Redo,
     wait: bool = Wait,
@@ -220,11 +213,9 @@ def ingest(
 # `ua-memory watch`: files and folders outside the bank that are retained when they change.
 
 
-watch_app = app.new_app(
-    no_args_is_help=True, help="Extract facts from files outside the bank when they change."
-)
+watch_app = app.family("watch")
 
-Paths = Argument(..., metavar="PATH...", help="Folders or files outside the bank.")
+Paths = argument("PATH...", "Folders or files outside the bank.")
 
 
 @app.verb(watch_app, "add")
@@ -267,8 +258,8 @@ def watch_remove(call: Call, memory: Memory, path: list[str] = Paths) -> None:
 def watch_run(
     call: Call,
     memory: Memory,
-    accept: bool = Option(False, "--accept", help="Delete the facts of files that are gone."),
-    now: bool = Option(False, "--now", help="Include files saved a moment ago."),
+    accept: bool = flag("--accept", "Delete the facts of files that are gone."),
+    now: bool = flag("--now", "Include files saved a moment ago."),
     dry_run: bool = DryRun,
 ) -> None:
     """Retain what has changed, as the daemon does."""
@@ -290,30 +281,24 @@ def watch_run(
 @app.verb(opens_bank=False)
 def flush(
     call: Call,
-    transcript: str | None = Argument(
-        None,
-        metavar="[TRANSCRIPT | -]",
-        help="A client's transcript (default: standard input, else the queue).",
+    transcript: str | None = argument(
+        "[TRANSCRIPT | -]", "A client's transcript (default: standard input, else the queue).", None
     ),
-    force: bool = Option(False, "--force", help="Flush even below the threshold."),
-    dry_run: bool = Option(False, "--dry-run", help="Show what would be saved, and what a model would cost."),
-    explain: bool = Option(
-        False, "--explain", help="With --dry-run: explain why each of your other sentences is left out."
+    force: bool = flag("--force", "Flush even below the threshold."),
+    dry_run: bool = flag("--dry-run", "Show what would be saved, and what a model would cost."),
+    explain: bool = flag(
+        "--explain", "With --dry-run: explain why each of your other sentences is left out."
     ),
-    detach: bool = Option(
-        False, "--detach/--wait", help="Queue it and return; the work continues in the background."
-    ),
+    detach: bool = flag("--detach/--wait", "Queue it and return; the work continues in the background."),
     session: str | None = app.Session,
-    client: str | None = Option(None, metavar="NAME", help="The client (default: detected)."),
-    tag: list[str] | None = Option(None, "--tag", metavar="TAG", help="A tag for all its facts; repeatable."),
-    again: bool = Option(
-        False, "--again", help="Have a model read the saved sessions that no model has read yet."
+    client: str | None = option("NAME", "The client (default: detected)."),
+    tag: list[str] | None = option("--tag TAG", "A tag for all its facts; repeatable."),
+    again: bool = flag("--again", "Have a model read the saved sessions that no model has read yet."),
+    since: str | None = option(
+        "DATE", "With --again: started on this day or later: 30d.", show_default=False
     ),
-    since: str | None = Option(
-        None, metavar="DATE", help="With --again: started on this day or later: 30d.", show_default=False
-    ),
-    yes: bool = Option(False, "--yes", help="With --again: do not ask for confirmation."),
-    behind: bool = Option(False, "--behind", hidden=True),
+    yes: bool = flag("--yes", "With --again: do not ask for confirmation."),
+    behind: bool = flag("--behind", "", hidden=True),
 ) -> None:
     """Save what matters from a conversation.
 
@@ -450,7 +435,7 @@ def _flush_detached(call: Call, memory: Memory, found: Flush | None) -> None:
 # `ua-memory queue`: conversations that wait for their flush, and texts that wait to be retained.
 
 
-queue_app = app.new_app(no_args_is_help=True, help="Conversations and texts waiting for a model.")
+queue_app = app.family("queue")
 
 
 @app.verb(queue_app, "list")
@@ -465,7 +450,7 @@ def queue_list(call: Call, memory: Memory) -> None:
 def queue_retry(
     call: Call,
     memory: Memory,
-    key: list[str] | None = Argument(None, metavar="[KEY...]", help="Only these (default: all)."),
+    key: list[str] | None = argument("[KEY...]", "Only these (default: all).", None),
 ) -> None:
     """Flush and retain what is queued, now."""
     texts = [each for each in key or () if memory.queue.is_text(each)]
@@ -489,9 +474,7 @@ def queue_retry(
 
 
 @app.verb(queue_app, "drop")
-def queue_drop(
-    call: Call, memory: Memory, key: list[str] = Argument(..., metavar="KEY...", help="What to discard.")
-) -> None:
+def queue_drop(call: Call, memory: Memory, key: list[str] = argument("KEY...", "What to discard.")) -> None:
     """Discard what is queued."""
     gone = [memory.queue.drop(one) for one in key]
     emit_json(call, {"dropped": [views.waiting_json(one) for one in gone]})

@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from typer import Argument, Option
-
 from ua_memory.caller import Call, given, is_person, parse_moment, tell_default_bank
 from ua_memory.cli import app
+from ua_memory.cli.app import argument, flag, option
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import placeholder_values
 from ua_memory.index.filters import parse_day
@@ -36,20 +35,14 @@ if TYPE_CHECKING:
 # -- search ------------------------------------------------------------------------------------------------
 
 
-Query = Argument(None, metavar="QUERY...", help='Words, a question, or a "phrase".')
-Limit = Option(
-    None, "--limit", "-n", metavar="N", min=1, max=1000, help="Number of hits (default: search.limit)."
-)
-MinScore = Option(
-    None, metavar="SCORE", min=0, max=1, help="Leave out weaker hits (default: search.min_score)."
-)
-Since = Option(
-    None, metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 30d, yesterday, last week, May."
-)
-Until = Option(None, metavar="DATE", help="Up to and including this day.")
+Query = argument("QUERY...", 'Words, a question, or a "phrase".', None)
+Limit = option("--limit -n N", "Number of hits (default: search.limit).", min=1, max=1000)
+MinScore = option("SCORE", "Leave out weaker hits (default: search.min_score).", min=0, max=1)
+Since = option("DATE", "From this day on: 2026-11-21, 2026-11, 30d, yesterday, last week, May.")
+Until = option("DATE", "Up to and including this day.")
 
 
-Now = Option(None, metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now).")
+Now = option("TIME", "Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now).")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +51,16 @@ class ScopeOptions:
 
     since: str | None = Since
     until: str | None = Until
-    tag: list[str] | None = Option(
-        None, "--tag", metavar="TAG", help="With this tag or one below it; {project}, {cwd} … are filled in."
+    tag: list[str] | None = option(
+        "--tag TAG", "With this tag or one below it; {project}, {cwd} … are filled in."
     )
-    tags_match: str = Option(
-        "any_strict", "--tags-match", metavar="MODE",
-        help="any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required; "
-        "exact: these and no other.",
-    )  # fmt: skip
-    tag_groups: str = Option("", metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.")
+    tags_match: str = option(
+        "--tags-match MODE",
+        "any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required; exact: "
+        "these and no other.",
+        "any_strict",
+    )
+    tag_groups: str = option("JSON", "Tags combined by and, or, not; see docs/recall.md.", "")
 
     def filters(self, call: Call, memory: Memory, asked_at: datetime | None = None, **more: Any) -> Filters:
         """The search filters that the options ask for, with placeholders filled in, and `more`. Usage for an
@@ -86,14 +80,11 @@ class ScopeOptions:
 class FilterOptions(ScopeOptions):
     """The options for days, tags and kinds."""
 
-    kind: list[str] | None = Option(
-        None, "--kind", metavar="KIND",
-        help="Of this kind: world, experience, preference, passage, core, todo, …",
-    )  # fmt: skip
-    source: list[str] | None = Option(
-        None, "--source", metavar="WORD", help="Of this origin (person, agent, web, …) or client."
+    kind: list[str] | None = option(
+        "--kind KIND", "Of this kind: world, experience, preference, passage, core, todo, …"
     )
-    retired: bool = Option(False, "--retired", help="Include retired facts.")
+    source: list[str] | None = option("--source WORD", "Of this origin (person, agent, web, …) or client.")
+    retired: bool = flag("--retired", "Include retired facts.")
 
     def filters(self, call: Call, memory: Memory, asked_at: datetime | None = None, **more: Any) -> Filters:
         more |= {"kinds": self.kind or (), "sources": self.source or (), "retired": self.retired or None}
@@ -118,17 +109,13 @@ def search(
     min_score: float | None = MinScore,
     where: FilterOptions,
     now: str | None = Now,
-    explain: bool = Option(False, "--explain", help="Show how each hit was found and scored."),
-    interactive: bool = Option(
-        False, "--interactive", "-i", help="Search as you type, and choose with the arrow keys."
+    explain: bool = flag("--explain", "Show how each hit was found and scored."),
+    interactive: bool = flag("--interactive -i", "Search as you type, and choose with the arrow keys."),
+    why_not: str = option(
+        "^ID|PATH:LINE", "Explain why this was not found: its rank in each retriever, what removed it.", ""
     ),
-    why_not: str = Option(
-        "",
-        metavar="^ID|PATH:LINE",
-        help="Explain why this was not found: its rank in each retriever, what removed it.",
-    ),
-    batch: bool = Option(
-        False, "--batch", help="Read one query a line from standard input; print a line of JSON for each."
+    batch: bool = flag(
+        "--batch", "Read one query a line from standard input; print a line of JSON for each."
     ),
 ) -> None:
     """Find facts and notes by keywords and meaning.
@@ -199,17 +186,15 @@ def list_(
     call: Call,
     memory: Memory,
     *,
-    query: list[str] | None = Argument(None, metavar="", hidden=True),
-    limit: int = Option(LIST_LIMIT, "--limit", "-n", metavar="N", min=1, help="Number of items."),
+    query: list[str] | None = argument("", "", None, hidden=True),
+    limit: int = option("--limit -n N", "Number of items.", LIST_LIMIT, min=1),
     where: FilterOptions,
-    person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
-    session: str = Option("", metavar="ID", help="From this session."),
-    day: str | None = Option(None, metavar="DATE", help="From this day, or about it."),
-    by_date: bool = Option(False, "--by-date", help="Begin with the latest day to come."),
-    days: bool = Option(False, "--days", help="Count the facts of each day; --limit counts days."),
-    counts: bool = Option(
-        False, "--counts", help="Count the items by kind, origin, client, session and tag."
-    ),
+    person: str = option("NAME", "About somebody or something, by name or alias.", ""),
+    session: str = option("ID", "From this session.", ""),
+    day: str | None = option("DATE", "From this day, or about it."),
+    by_date: bool = flag("--by-date", "Begin with the latest day to come."),
+    days: bool = flag("--days", "Count the facts of each day; --limit counts days."),
+    counts: bool = flag("--counts", "Count the items by kind, origin, client, session and tag."),
 ) -> None:
     """List facts and notes by day, the latest first.
 
@@ -276,16 +261,11 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
 # `ua-memory sessions`: what was said, session by session.
 
 
-sessions_app = app.new_app(no_args_is_help=True, help="List, read and search the saved conversations.")
+sessions_app = app.family("sessions")
 
-Project = Option("", metavar="NAME", help="Only of this project.", show_default=False)
-Begun = Option(
-    None, metavar="DATE", help="Started on this day or later: 2026-11-21, 30d.", show_default=False
-)
-SessionName = Argument(
-    ..., metavar="NAME", help="A name from the list, or a session's id.", show_default=False
-)
-Yes = Option(False, "--yes", help="Do not ask for confirmation.")
+Project = option("NAME", "Only of this project.", "", show_default=False)
+Begun = option("DATE", "Started on this day or later: 2026-11-21, 30d.", show_default=False)
+SessionName = argument("NAME", "A name from the list, or a session's id.", show_default=False)
 
 
 @app.verb(sessions_app, "list")
@@ -328,7 +308,7 @@ def sessions_search(
 
 
 @app.verb(sessions_app, "forget")
-def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bool = Yes) -> None:
+def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bool = app.Yes) -> None:
     """Delete a saved session from the files and the index. Facts from it stay."""
     found = memory.sessions.get(name)
     if not yes and not confirm(call, f"Delete the {counted(len(found.turns), 'turn')} of {found.name}?"):
@@ -340,7 +320,7 @@ def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bo
 
 
 @app.verb(sessions_app, "off")
-def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
+def sessions_off(call: Call, memory: Memory, yes: bool = app.Yes) -> None:
     """Stop saving sessions in this bank, and delete the saved ones.
 
     It sets sessions.keep to 0. Facts stay.
@@ -370,16 +350,11 @@ def recall(
     query: list[str] | None = Query,
     limit: int | None = Limit,
     min_score: float | None = MinScore,
-    budget: str = Option(
-        "", metavar="SIZE", help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget)."
+    budget: str = option(
+        "SIZE", "low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget).", ""
     ),
-    max_tokens: int | None = Option(
-        None,
-        "--max-tokens",
-        metavar="N",
-        min=1,
-        max=1_000_000,
-        help="Token limit, marks included (default: recall.max_tokens).",
+    max_tokens: int | None = option(
+        "--max-tokens N", "Token limit, marks included (default: recall.max_tokens).", min=1, max=1_000_000
     ),
     where: FilterOptions,
     now: str | None = Now,
@@ -406,7 +381,7 @@ def recall(
 def explain(
     call: Call,
     memory: Memory,
-    query: list[str] = Argument(..., metavar="QUERY...", help="As for search."),
+    query: list[str] = argument("QUERY...", "As for search."),
     now: str | None = Now,
 ) -> None:
     """Show how a query is interpreted: its time, its names, its search terms.
@@ -426,10 +401,9 @@ def explain(
 def get(
     call: Call,
     memory: Memory,
-    target: str = Argument(
-        ...,
-        metavar="PATH[:FROM-TO] | ^ID | DAY",
-        help="A file such as memory/2026-11-21.md, optionally with lines, an id, or a day such as "
+    target: str = argument(
+        "PATH[:FROM-TO] | ^ID | DAY",
+        "A file such as memory/2026-11-21.md, optionally with lines, an id, or a day such as "
         "2026-11-21 or yesterday; any form that a command prints.",
     ),
     raw: bool = app.Raw,
@@ -446,9 +420,7 @@ def get(
 # `ua-memory edit` and `open`: a note in the editor, in Obsidian, or in the system's default program.
 
 
-Target = Argument(
-    "", metavar="[TARGET]", help="A file, a page, a line, an id or a day, as for get.", show_default=False
-)
+Target = argument("[TARGET]", "A file, a page, a line, an id or a day, as for get.", "", show_default=False)
 PLUS_LINE_EDITORS = frozenset(
     "vi vim nvim gvim view nano pico emacs emacsclient micro kak joe mg ne jed gedit".split()  # noqa: SIM905
 )
@@ -524,7 +496,7 @@ def open_(
     call: Call,
     memory: Memory,
     target: str = Target,
-    only: bool = Option(False, "--print", help="Print what would be opened, and open nothing."),
+    only: bool = flag("--print", "Print what would be opened, and open nothing."),
 ) -> None:
     """Open the bank or a note in another program.
 

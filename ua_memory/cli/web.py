@@ -18,10 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typer import Option
-
 from ua_memory.caller import Call, in_process, settings_of
 from ua_memory.cli import app
+from ua_memory.cli.app import flag, option
 from ua_memory.daemon.connect import NoAnswer, run_in_daemon
 from ua_memory.daemon.spawn import AlreadyRuns, ensure_started, process_lock
 from ua_memory.daemon.watch import Watch
@@ -62,10 +61,10 @@ MASKED_COMMANDS = frozenset(("list", "search", "explain", "entities", "status", 
 def web(
     call: Call,
     memory: Memory,
-    no_open: bool = Option(False, "--no-open", help="Print a one-time link; open no browser."),
-    write: bool = Option(False, "--write", help="Let the page undo, forget and edit."),
-    stop: bool = Option(False, "--stop", help="Stop the running page."),
-    port: int = Option(0, metavar="N", min=0, max=65535, help="The port (default: the last one, else any)."),
+    no_open: bool = flag("--no-open", "Print a one-time link; open no browser."),
+    write: bool = flag("--write", "Let the page undo, forget and edit."),
+    stop: bool = flag("--stop", "Stop the running page."),
+    port: int = option("N", "The port (default: the last one, else any).", 0, min=0, max=65535),
 ) -> None:
     """Browse the bank in a web browser.
 
