@@ -8,16 +8,16 @@ import re
 import secrets
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
 from functools import cached_property
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.git import repository
@@ -36,7 +36,18 @@ from ua_memory.git.process import (
     tree_entries,
 )
 from ua_memory.git.remotes import Remotes
-from ua_memory.git.repository import MACHINE, NOBODY, BlameLine, Commit, Repository, Revision, blob_id, is_id
+from ua_memory.git.repository import (
+    EPOCH,
+    MACHINE,
+    NOBODY,
+    BlameLine,
+    Commit,
+    Repository,
+    Revision,
+    blob_id,
+    is_id,
+)
+from ua_memory.markdown.lines import common_prefix_length
 
 # -- concurrent git commands -------------------------------------------------------------------------------
 # Noticing a checkout, merge, reset or stash that somebody runs in a bank that is a repository of its own.
@@ -207,8 +218,8 @@ class OtherBranches:
         return ""
 
 
-# -- changed lines -----------------------------------------------------------------------------------------
-# The lines that revisions added and removed, and their messages, parsed from `git log -p`.
+# -- added lines -------------------------------------------------------------------------------------------
+# The lines that revisions added, and their messages, parsed from `git log -p`.
 
 
 REVISIONS_AT_ONCE = 400
@@ -216,22 +227,17 @@ REVISIONS_AT_ONCE = 400
 _DIFF_OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--text")
 """Options for all diffs: by lines, whatever the user's settings and attributes are."""
 _COMMIT = b"commit "
-_HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
 @dataclass(slots=True)
 class Hunk:
-    """Adjacent lines of `path` that a revision removed (from line `old`) and added (from line `new`).
-
-    A hunk with the path '' has the revision's message as added lines.
-    """
+    """Adjacent lines that a revision added to `path`, from `line` on; with the path '' its message."""
 
     revision: str
     path: str
-    old: int = 1
-    new: int = 1
-    removed: list[bytes] = field(default_factory=list)
+    line: int = 1
     added: list[bytes] = field(default_factory=list)
 
     @property
@@ -243,13 +249,8 @@ class Hunk:
 def all_hunks(history: Repository, *paths: str) -> Iterator[Hunk]:
     """All hunks of the history, oldest first, over all branches, tags and stashes; of these paths or of
     all."""
-    if history.exists:
-        asked = ("rev-list", "--reverse", "--all", "--full-history", "--", *paths)
-        yield from hunks(history, history.run(*asked).decode().split(), *paths)
-
-
-def hunks(history: Repository, revisions: Sequence[str], *paths: str) -> Iterator[Hunk]:
-    """The hunks of these revisions, in their order; of these paths or of all."""
+    asked = ("rev-list", "--reverse", "--all", "--full-history", "--", *paths)
+    revisions = history.run(*asked).decode().split() if history.exists else []
     for at in range(0, len(revisions), REVISIONS_AT_ONCE):
         some = revisions[at : at + REVISIONS_AT_ONCE]
         stdin = "".join(f"{each}\n" for each in some).encode()
@@ -267,189 +268,129 @@ def _parse_log(out: bytes, revisions: frozenset[str]) -> Iterator[Hunk]:
     for row in out.split(b"\n"):
         if row.startswith(_COMMIT) and row[7:].decode("ascii", "replace") in revisions:
             yield hunk
-            hunk, path, within = Hunk(row[7:].decode(), ""), "", True
+            hunk, within = Hunk(row[7:].decode(), ""), True
         elif row.startswith(b"diff --git "):
-            path, within = "", False
+            within = False
         elif found := _HUNK.match(row):
             yield hunk
-            hunk, within = Hunk(hunk.revision, path, int(found[1]), int(found[2])), True
-        elif not within and row[:4] in (b"--- ", b"+++ "):
-            path = _header_path(row[4:]) or path  # a deleted file has `/dev/null` here
+            hunk, within = Hunk(hunk.revision, path, int(found[1])), True
+        elif not within and row.startswith(b"+++ "):
+            path = _header_path(row[4:])
         elif within and row[:1] == (b"+" if hunk.path else b" "):
             hunk.added.append(row[1:])
-        elif within and hunk.path and row[:1] == b"-":
-            hunk.removed.append(row[1:])
     yield hunk
 
 
 def _header_path(shown: bytes) -> str:
-    """The path in `b/memory/x.md`; '' for none."""
-    shown = unquote_path(shown.removesuffix(b"\t"))
+    """The path in `b/memory/x.md`, in which git quotes special characters; '' for none."""
+    shown = shown.removesuffix(b"\t")
+    if shown.startswith(b'"'):
+        shown = _ESCAPE.sub(lambda m: bytes([int(m[1], 8)]) if m[1].isdigit() else m[1], shown[1:-1])
     return shown[2:].decode("utf-8", "surrogateescape") if shown != b"/dev/null" else ""
 
 
-def unquote_path(shown: bytes) -> bytes:
-    """A path from git's output, which quotes special characters."""
-    if not shown.startswith(b'"'):
-        return shown
-    return _ESCAPE.sub(lambda m: bytes([int(m[1], 8)]) if m[1].isdigit() else m[1], shown[1:-1])
-
-
 # -- blame -------------------------------------------------------------------------------------------------
-# Who wrote the words of each line of a file.
+# Who wrote the words of each line of a file: its lines are followed from its first revision to the last.
 #
 # A machine that appends a block id to a person's line has not written it; nor has a revision that restores
-# lines: an undo, or the merge after a stale save. `git blame` names these, so it is run again on the content
-# before. Lines that such a revision wrote itself are a machine's, even if a person is the commit's author.
+# lines: an undo, or the merge after a stale save. `git blame` would name these. Lines that such a revision
+# wrote itself are a machine's, even if a person is the commit's author.
 
 
 RESTORING_OPS = frozenset({"merge", "redo", "restore", "sync", "undo"})
 """The `Memory-Op` of our revisions that restore lines of earlier ones."""
 FILES_AT_ONCE = 20
-BLAME_BY_LINE = 100
-"""Up to so many lines are blamed one by one; for more, the whole file is."""
 _BLOCK_ID = re.compile(r"(?:^|\s+)\^[A-Za-z0-9-]+\s*$")
 
-LinePosition = tuple[str, str, int]
-"""(revision, path, line from 1)."""
+
+class _Lines(NamedTuple):
+    """The lines of a file, and the revision that wrote each."""
+
+    texts: list[str]
+    authors: list[Revision]
 
 
-@dataclass(frozen=True, slots=True)
-class LineAuthors:
-    """Finds the authors of lines."""
-
-    history: History
-
-    def authors(self, rev: str, path: str, lines: Iterable[int] = ()) -> list[BlameLine]:
-        """Who wrote each line of a file in a revision, or at least these `lines`."""
-        found = {row.line: row for row in self._blame(rev, path, lines)}
-        unsure = [n for n, row in found.items() if _is_uncertain(row) and row.text.strip()]
-        ignored: set[str] = set()
-        while unsure:
-            given, back, anew = self._find_earlier({n: found[n] for n in unsure})
-            found |= {n: replace(found[n], author=MACHINE[0]) for n in anew}
-            ignored |= {found[n].revision for n in given}
-            wanted = {n: (found[n].text, where) for n, where in given.items()}
-            again = self._blame_ignoring(rev, path, wanted, ignored)
-            for n, row in [*again, *_blame_positions(back, lambda *file: self.authors(*file))]:
-                found[n] = replace(row, line=n, text=found[n].text)
-            unsure = [n for n in given if _is_uncertain(found[n])]
-        return list(found.values())
-
-    def _blame(
-        self, rev: str, path: str, lines: Iterable[int] = (), ignored: Iterable[str] = ()
-    ) -> list[BlameLine]:
-        wanted = sorted({*lines})
-        some = [f"-L{n},{n}" for n in wanted] if len(wanted) <= BLAME_BY_LINE else []
-        passed = [f"--ignore-rev={each}" for each in ignored]
-        out = self.history.run("blame", "--porcelain", "--no-textconv", *passed, *some, rev, "--", path)
-        return list(repository.parse_blame(out.decode("utf-8", "surrogateescape")))
-
-    def _blame_ignoring(
-        self, rev: str, path: str, given: Mapping[int, tuple[str, LinePosition]], ignored: Iterable[str]
-    ) -> Iterator[tuple[int, BlameLine]]:
-        """Blame lines that got an id, ignoring the revision that appended it.
-
-        git guesses the earlier line. If that has other words, blame the position that the diff gives.
-        """
-        asked = self._blame(rev, path, given, ignored) if given else []
-        rows = {row.line: row for row in asked if row.line in given}
-        places = [(row.revision, _path_of(row)) for row in rows.values()]
-        files = dict(zip(places, self.history.read_all(places), strict=True)) if places else {}
-        wrong: dict[int, LinePosition] = {}
-        for n, row in rows.items():
-            text, where = given[n]
-            there = (files[row.revision, _path_of(row)] or b"").decode("utf-8", "surrogateescape").split("\n")
-            if row.revision not in ignored and _strip_id(there[row.was - 1]) == _strip_id(text):
-                yield n, row
-            else:
-                wrong[n] = where
-        yield from _blame_positions(wrong, lambda *file: self._blame(*file))
-
-    def _find_earlier(
-        self, rows: Mapping[int, BlameLine]
-    ) -> tuple[dict[int, LinePosition], dict[int, LinePosition], list[int]]:
-        """Where lines were before the revision that git names.
-
-        Returns (lines of its parent, which only lack the id; restored lines, with the older revision; lines
-        that it wrote itself on a person's behalf).
-        """
-        gone: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        came: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-        ops: dict[str, str] = {}
-        for n, row in rows.items():
-            came[row.revision, _path_of(row)][row.was] = n
-        revisions = list(dict.fromkeys(revision for revision, _ in came))
-        for hunk in hunks(self.history, revisions, *dict.fromkeys(path for _, path in came)):
-            if not hunk.path:
-                trailers = repository.parse_trailers(hunk.text.rstrip("\n").rpartition("\n\n")[2])
-                ops[hunk.revision] = "".join(trailers.get("Memory-Op", ()))
-            for at, line in enumerate(hunk.removed, hunk.old):
-                gone[hunk.revision, hunk.path][_strip_id(line.decode("utf-8", "surrogateescape"))].append(at)
-        given: dict[int, LinePosition] = {}
-        back: dict[int, LinePosition] = {}
-        anew: list[int] = []
-        for (revision, path), lines in came.items():
-            left: dict[int, str] = {}
-            for _, n in sorted(lines.items()):
-                if there := gone[revision, path].get(_strip_id(rows[n].text)):
-                    given[n] = (f"{revision}^", path, there.pop(0))
-                else:
-                    left[n] = rows[n].text
-            op = ops.get(revision)
-            stood = self._find_restored(revision, path, left) if left and op in RESTORING_OPS else {}
-            back |= stood
-            anew += left.keys() - stood if op in repository.REQUESTED_OPS else ()
-        return given, back, anew
-
-    def _find_restored(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, LinePosition]:
-        """Where lines last were in a file before a revision restored them."""
-        found: dict[int, LinePosition] = {}
-        left = {n: text.rstrip() for n, text in wanted.items()}
-        before = self.history.run("log", "--format=%H", revision, "--", path).decode().split()[1:]
-        for at in range(0, len(before), FILES_AT_ONCE):
-            some = before[at : at + FILES_AT_ONCE]
-            for rev, data in zip(some, self.history.read_all([(each, path) for each in some]), strict=True):
-                there = _line_numbers((data or b"").decode("utf-8", "surrogateescape").split("\n"))
-                keys = {n: (text if text in there else _strip_id(text)) for n, text in left.items()}
-                here = {n: (rev, path, there[key]) for n, key in keys.items() if key in there}
-                left = {n: text for n, text in left.items() if n not in here}
-                found |= here
-                if not left:
-                    return found
-        return found
+def _follow_lines(history: History, rev: str, path: str) -> _Lines:
+    """The lines of a file in a revision. GitFailed, also if an earlier content is missing."""
+    rows = _read_log(history, "--topo-order", "--reverse", "--parents", rev, "--", path)[0]
+    done = [(_parse_revision(row), row.split(b"\0", 2)[1].decode().split()) for row in rows]
+    children = Counter(parent for _, parents in done for parent in parents)
+    states: dict[str, _Lines] = {}
+    written: dict[str, Revision] = {}
+    found = _Lines([], [])
+    for start in range(0, len(done), FILES_AT_ONCE):
+        some = done[start : start + FILES_AT_ONCE]
+        contents = history.read_all([(revision.id, path) for revision, _ in some])
+        for (revision, parents), data in zip(some, contents, strict=True):
+            if data is None and (lost := history.run("ls-tree", revision.id, "--", path)):
+                raise GitFailed("an object is missing", where=lost.decode("utf-8", "replace").strip())
+            before = [states[parent] for parent in parents if parent in states]
+            if data and not any(old.texts for old in before):
+                before = _renamed_lines(history, revision.id, path)
+            found = states[revision.id] = _attribute(revision, _split_rows(data or b""), before, written)
+            for parent in parents:
+                children[parent] -= 1
+                if not children[parent]:
+                    states.pop(parent, None)
+    return found
 
 
-def _blame_positions(
-    places: Mapping[int, LinePosition], ask: Callable[[str, str, Iterable[int]], Iterable[BlameLine]]
-) -> Iterator[tuple[int, BlameLine]]:
-    """Blame lines at earlier positions, once per file: (line number, blame)."""
-    files: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for n, (rev, path, line) in places.items():
-        files[rev, path][line].append(n)
-    for (rev, path), lines in files.items():
-        for row in ask(rev, path, lines):
-            yield from ((n, row) for n in lines.get(row.line, ()))
+def _renamed_lines(history: History, revision: str, path: str) -> list[_Lines]:
+    """The lines of the file that a revision renamed to this path; none if it did not."""
+    words = ("-n1", "-z", "-M", "--format=", "--diff-filter=R", "--name-status", "--diff-merges=first-parent")
+    names = history.run("log", *words, revision).decode("utf-8", "surrogateescape").split("\0")
+    old = next((was for was, now in zip(names[1::3], names[2::3], strict=False) if now == path), None)
+    return [_follow_lines(history, f"{revision}^", old)] if old else []
 
 
-def _is_uncertain(row: BlameLine) -> bool:
-    """Whether the revision that git names may not have written the line's words."""
-    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *repository.REQUESTED_OPS)
+def _attribute(
+    revision: Revision, texts: list[str], before: Sequence[_Lines], written: dict[str, Revision]
+) -> _Lines:
+    """A revision's lines; its parents have the lines `before`. `written` has the author of each text that the
+    file ever had, with and without its id, and gets the new ones."""
+    op = revision.trailer("Memory-Op")
+    requested = op in repository.REQUESTED_OPS
+    by_words = revision.author == MACHINE[0] or requested or op in RESTORING_OPS
+    authors: dict[int, Revision] = {}
+    for old in before:
+        for i, j in _equal_lines(old.texts, texts, by_words):
+            authors.setdefault(j, old.authors[i])
+    own = replace(revision, author=MACHINE[0]) if requested else revision
+    for n, text in enumerate(texts):
+        if n not in authors:
+            keys = (text.rstrip(), _strip_id(text)) if text.strip() else ()
+            there = (written[key] for key in keys if key in written and op in RESTORING_OPS)
+            authors[n] = next(there, own)
+            written |= dict.fromkeys(keys, authors[n])
+    return _Lines(texts, [authors[n] for n in range(len(texts))])
 
 
-def _line_numbers(rows: Sequence[str]) -> dict[str, int]:
-    """{text, and text without its id: the first line that has it}."""
-    bare = {_strip_id(row): n for n, row in reversed([*enumerate(rows, 1)])}
-    return bare | {row.rstrip(): n for n, row in reversed([*enumerate(rows, 1)])}
+def _equal_lines(old: Sequence[str], new: Sequence[str], by_words: bool) -> Iterator[tuple[int, int]]:
+    """The numbers of equal lines, in `old` and `new`. If `by_words`, ids and the order do not count."""
+    head = common_prefix_length(old, new)
+    tail = common_prefix_length(old[head:][::-1], new[head:][::-1])
+    yield from ((n, n) for n in range(head))
+    yield from ((len(old) - n, len(new) - n) for n in range(1, tail + 1))
+    plain = _strip_id if by_words else str
+    a, b = (list(map(plain, rows[head : len(rows) - tail])) for rows in (old, new))
+    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    same = {j + n: i + n for i, j, size in blocks for n in range(size)}
+    moved = defaultdict[str, list[int]](list)
+    for i in sorted({*range(len(a))} - {*same.values()}, reverse=True) if by_words else ():
+        moved[a[i]].append(i)
+    for j, row in enumerate(b):
+        if j not in same and row and moved[row]:
+            same[j] = moved[row].pop()
+    yield from ((head + i, head + j) for j, i in same.items())
+
+
+def _split_rows(data: bytes) -> list[str]:
+    return data.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n") if data else []
 
 
 def _strip_id(line: str) -> str:
     """A line without the block id at its end."""
     return _BLOCK_ID.sub("", line).rstrip()
-
-
-def _path_of(row: BlameLine) -> str:
-    return unquote_path(row.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 # -- log ---------------------------------------------------------------------------------------------------
@@ -889,18 +830,13 @@ class History(Remotes):
         """Who wrote each line of `contents`, the file's present bytes; uncommitted lines have the revision
         NOBODY."""
         there = self.read_all([(rev, path)]) if self.exists else [None]
-        known = LineAuthors(self).authors(rev, path) if there != [None] else []
-        rows = contents.decode("utf-8", "surrogateescape").split("\n")
-        rows = rows if rows[-1] else rows[:-1]
-        epoch = datetime.fromtimestamp(0, UTC)
-        found = [BlameLine(n, NOBODY, NOT_COMMITTED, epoch, "", row) for n, row in enumerate(rows, 1)]
-        matcher = SequenceMatcher(None, [k.text for k in known], rows, autojunk=False)
-        for i, j, size in matcher.get_matching_blocks():
-            for n in range(size):
-                found[j + n] = replace(known[i + n], line=j + n + 1)
-        chosen = found[lines[0] - 1 : lines[1]] if lines else found
-        shown = (b.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for b in chosen)
-        return [replace(b, text=text) for b, text in zip(chosen, shown, strict=True)]
+        known = [_follow_lines(self, rev, path)] if there != [None] else []
+        found = _attribute(Revision(NOBODY, EPOCH, NOT_COMMITTED, ""), _split_rows(contents), known, {})
+        rows = [*enumerate(zip(*found, strict=True), 1)]
+        return [
+            BlameLine(n, by.id, by.author, by.when, by.subject, os.fsencode(text).decode("utf-8", "replace"))
+            for n, (text, by) in (rows[lines[0] - 1 : lines[1]] if lines else rows)
+        ]
 
     # -- writing -----------------------------------------------------------------------------------
 

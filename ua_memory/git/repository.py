@@ -84,8 +84,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class BlameLine:
-    """A line of a file with the revision that wrote its words (all zeros if uncommitted), in which it was
-    line `was` of the file `path`."""
+    """A line of a file with the revision that wrote its words (all zeros if uncommitted)."""
 
     line: int
     revision: str
@@ -93,8 +92,6 @@ class BlameLine:
     when: datetime
     subject: str
     text: str
-    path: str = ""
-    was: int = 0
 
 
 def blob_id(data: bytes) -> str:
@@ -157,26 +154,6 @@ def parse_trailers(text: str) -> dict[str, tuple[str, ...]]:
         if colon:
             found[key] = (*found.get(key, ()), value)
     return found
-
-
-def parse_blame(out: str) -> Iterator[BlameLine]:
-    """Parse the output of `git blame --porcelain`."""
-    known: dict[str, dict[str, str]] = {}
-    sha, was, number = "", 0, 0
-    for row in out.split("\n"):
-        if row.startswith("\t"):
-            facts = known[sha]
-            when = parse_time(facts.get("author-time", ""))
-            who, path = facts.get("author", ""), facts.get("filename", "")
-            yield BlameLine(number, sha, who, when, facts.get("summary", ""), row[1:], path, was)
-            continue
-        words = row.split(" ")
-        if len(words) >= 3 and len(words[0]) == 40 and words[1].isdigit():
-            sha, was, number = words[0], int(words[1]), int(words[2])
-            known.setdefault(sha, {})
-        elif sha and " " in row:
-            key, _, value = row.partition(" ")
-            known[sha][key] = value
 
 
 # -- lost branches -----------------------------------------------------------------------------------------

@@ -493,7 +493,7 @@ def find_past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
             name = (hunk.path, secret.kind, sha256(value).digest())
             if name not in seen:
                 seen.add(name)
-                line = hunk.new + text.count("\n", 0, secret.start)
+                line = hunk.line + text.count("\n", 0, secret.start)
                 found.append((hunk.revision, hunk.path, line, secret.kind))
     return found
 

@@ -9,8 +9,7 @@ import shlex
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,10 +25,10 @@ from ua_memory.git.repository import blob_id
 from ua_memory.index import embedding, sync, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
-from ua_memory.index.items import COLUMNS, SCHEMA, open_read_only, to_row
+from ua_memory.index.items import COLUMNS, SCHEMA, open_read_only
 from ua_memory.index.outside import OutsideFiles, is_outside
-from ua_memory.index.terms import fts_text, trigrams
-from ua_memory.index.words import is_damaged
+from ua_memory.index.terms import trigrams
+from ua_memory.index.words import WordIndex, is_damaged
 from ua_memory.knowledge.entities import ENTITIES
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document
@@ -498,7 +497,7 @@ _CHECKS: tuple[tuple[str, Callable[[Store], CheckResult], Callable[[Store], None
 # -- index integrity ---------------------------------------------------------------------------------------
 # Whether the index agrees with the files: SQLite does not notice a flipped byte.
 #
-# Run by `verify` and `doctor`, never by a search. The rows of unchanged files are computed again and
+# Run by `verify` and `doctor`, never by a search. Unchanged files are indexed again in memory, and the rows
 # compared. FTS5 checks its words against the rows. Chroma's ids are compared with the items, its files and
 # each cached embedding with their checksums. What cannot be checked while others use the index is
 # `CheckUnavailable`.
@@ -536,11 +535,15 @@ def word_differences(store: Store, db: sqlite3.Connection, tell: Progress | None
 
 
 _FILE_QUERIES = {
-    "words": "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid",
-    "names": "SELECT key, name, how, spelled, stands FROM names JOIN items ON items.rowid = item",
-    "citations": "SELECT key, cited FROM cites JOIN items ON items.rowid = item",
+    "items": f"SELECT {COLUMNS.partition(',')[2]} FROM items WHERE path = ?",
+    "words": "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid"
+    " WHERE path = ?",
+    "names": "SELECT key, name, how, spelled, stands FROM names JOIN items ON items.rowid = item"
+    " WHERE path = ?",
+    "citations": "SELECT key, cited FROM cites JOIN items ON items.rowid = item WHERE path = ?",
 }
-"""Queries for what the index has of a file's items."""
+"""Queries for what the index has of a file."""
+_SETTLED = "SELECT name, entity, role FROM settled"
 
 
 def _tables(db: sqlite3.Connection) -> set[tuple[str, ...]]:
@@ -555,39 +558,34 @@ def _expected_tables(schema: Iterable[str]) -> set[tuple[str, ...]]:
 
 
 def _row_differences(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Iterator[str]:
+    """Differences to what an index that is made now has of each file that was not changed since."""
     files, seen = OutsideFiles(store), store.survey()
-    known, settled = Manifest(db).files(), set[tuple[str, int, str]]()
+    known, settled = Manifest(db).files(), {*db.execute(_SETTLED)}
     for (path,) in db.execute("SELECT DISTINCT path FROM items"):
         if path not in known:
             yield f"items of {path}, which was not read"
-    for number, (path, before) in enumerate(known.items()):
-        if tell:
-            tell(number, len(known))
-        made = _expected_rows(files, path, before, seen.held.get(path))
-        if made is None:  # changed or deleted: the next search indexes it
-            if path not in seen.held and _is_unchanged(store, path, before):
-                yield f"its record of {path} does not match the file that it read"
-            settled |= _settled_names(db) if path == ENTITIES else set()
-            continue
-        rows = db.execute(f"SELECT {COLUMNS} FROM items WHERE path = ?", (path,))
-        there = {values[1]: values[1:] for values in rows}
-        for key, values in made.rows.items():
-            if there.pop(key, None) != values:
-                yield f"its entry for {path}:{values[4]} differs from the file"
-        if there:
-            yield f"{len(there)} items of {path} that are not in the file"
-        for what, query in _FILE_QUERIES.items():
-            if {*db.execute(f"{query} WHERE path = ?", (path,))} != made.by_query[what]:
-                yield f"its {what} of {path} differ from the file"
-        settled |= made.settled
-    if _settled_names(db) != settled:
-        yield f"its names of {ENTITIES} differ from the file"
+    with closing(WordIndex(":memory:")) as fresh:
+        for number, (path, before) in enumerate(known.items()):
+            if tell:
+                tell(number, len(known))
+            data = _indexed_bytes(files, path, before, seen.held.get(path))
+            if data is None:  # changed or deleted: the next search indexes it
+                if path not in seen.held and _is_unchanged(store, path, before):
+                    yield f"its record of {path} does not match the file that it read"
+                settled = set() if path == ENTITIES else settled
+                continue
+            fresh.replace_file(path, files.items(path, data)[0])
+            if path == ENTITIES:
+                records = document.parse(searchable_part(data)[0], path).records
+                index_items.replace_settled(fresh.db, records, files.masked)
+            for what, query in _FILE_QUERIES.items():
+                if {*db.execute(query, (path,))} != {*fresh.db.execute(query, (path,))}:
+                    yield f"its {what} of {path} differ from the file"
+            fresh.remove_file(path)
+        if settled != {*fresh.db.execute(_SETTLED)}:
+            yield f"its names of {ENTITIES} differ from the file"
     if db.execute("SELECT 1 FROM names WHERE item NOT IN (SELECT rowid FROM items)").fetchone():
         yield "names of items that no longer exist"
-
-
-def _settled_names(db: sqlite3.Connection) -> set[tuple[str, int, str]]:
-    return {*db.execute("SELECT name, entity, role FROM settled")}
 
 
 def _is_unchanged(store: Store, path: str, before: KnownFile) -> bool:
@@ -600,33 +598,12 @@ def _is_unchanged(store: Store, path: str, before: KnownFile) -> bool:
     return before.stamp == stamp and bool(before.hash) and not before.racy
 
 
-class _ExpectedRows(NamedTuple):
-    """What the word index should have of a file: {key: row}, {query of `_FILE_QUERIES`: result}, and the
-    names of its entity records."""
-
-    rows: dict[str, tuple[object, ...]]
-    by_query: Mapping[str, AbstractSet[tuple[object, ...]]]
-    settled: set[tuple[str, int, str]]
-
-
-def _expected_rows(
-    files: OutsideFiles, path: str, before: KnownFile, held: str | None
-) -> _ExpectedRows | None:
-    """What the index should have of a file; None if it is not the content that was indexed."""
-    try:
+def _indexed_bytes(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -> bytes | None:
+    """A file's bytes; None if they are not those that were indexed."""
+    with suppress(UaMemoryError, OSError):
         data = files.blob(held) if held else files.read(path)
-    except (UaMemoryError, OSError):
-        return None
-    if content_hash(data) != before.hash:
-        return None
-    owned, _ = files.items(path, data)
-    names = {(item.key, name, *how) for item in owned for name, how in index_items.names_of(item).items()}
-    records = document.parse(searchable_part(data)[0], path).records if path == ENTITIES else ()
-    settled = index_items.settled_names(records, files.masked)
-    words = {(item.key, fts_text(item.text), fts_text(item.context)) for item in owned}
-    cites = {(item.key, block) for item in owned for block in index_items.citations_of(item)}
-    rows = {item.key: to_row(0, item, item.digest())[1:] for item in owned}
-    return _ExpectedRows(rows, {"words": words, "names": names, "citations": cites}, settled)
+        return data if content_hash(data) == before.hash else None
+    return None
 
 
 def chroma_file_problems(generation: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +12,6 @@ from io import BytesIO
 from itertools import dropwhile, islice, pairwise
 
 from ua_memory.errors import Conflict, GitFailed, NotFound, UaMemoryError, Usage, at_least, checked
-from ua_memory.git.history import hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, draft_entities, restore_all_names
@@ -355,19 +355,18 @@ class BankHistory:
         if about:
             target = audit.target_of(store, about)
             about = f"^{target.id}" if target.id else target.path
-        rows: dict[tuple[str, str], set[int]] = {}
-        for each in hunks(store.history, [one.id for one in revisions if 0 < len(one.paths) < MANY_FILES]):
-            meant = not about or about.startswith("^") or each.path == about
-            if each.added and meant and is_memory_file(each.path) and each.path.endswith(".md"):
-                lines = range(each.new, each.new + len(each.added))
-                rows.setdefault((each.revision, each.path), set()).update(lines)
+        files = [
+            (one.id, path) for one in revisions for path in one.paths
+            if path.endswith(".md") and is_memory_file(path) and len(one.paths) < MANY_FILES
+            and (not about or about.startswith("^") or path == about)
+        ]  # fmt: skip
+        sides = [store.history.read_all([(f"{rev}{up}", path) for rev, path in files]) for up in ("^", "")]
         forgotten = tombstones.read(store)
         found: dict[str, list[Statement]] = {}
-        for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
-            for record in markdown_document.parse(data or b"", path).statements:
-                here = range(record.place.line, record.place.end + 1)
-                meant = not about or about in (path, f"^{record.id}")
-                if meant and not rows[revision, path].isdisjoint(here) and not forgotten.matches(record):
+        for (revision, path), *both in zip(files, *sides, strict=True):
+            old, new = (Counter(markdown_document.parse(data or b"", path).statements) for data in both)
+            for record in new - old:
+                if (not about or about in (path, f"^{record.id}")) and not forgotten.matches(record):
                     said = replace(record, text=store.redacted(record.text))
                     found.setdefault(revision, []).append(said)
         return {revision: tuple(records) for revision, records in found.items()}
