@@ -324,9 +324,9 @@ def _follow_lines(history: History, rev: str, path: str) -> _Lines:
         for (revision, parents), data in zip(some, contents, strict=True):
             if data is None and (lost := history.run("ls-tree", revision.id, "--", path)):
                 raise GitFailed("an object is missing", where=lost.decode("utf-8", "replace").strip())
-            before = [states[parent] for parent in parents if parent in states]
-            if data and not any(old.texts for old in before):
-                before = _renamed_lines(history, revision.id, path)
+            before = [old for old in map(states.get, parents) if old and old.texts]
+            if data and len(before) < 2:
+                before += _renamed_lines(history, revision.id, path, len(before))
             found = states[revision.id] = _attribute(revision, _split_rows(data or b""), before, written)
             for parent in parents:
                 children[parent] -= 1
@@ -335,12 +335,18 @@ def _follow_lines(history: History, rev: str, path: str) -> _Lines:
     return found
 
 
-def _renamed_lines(history: History, revision: str, path: str) -> list[_Lines]:
-    """The lines of the file that a revision renamed to this path; none if it did not."""
-    words = ("-n1", "-z", "-M", "--format=", "--diff-filter=R", "--name-status", "--diff-merges=first-parent")
-    names = history.run("log", *words, revision).decode("utf-8", "surrogateescape").split("\0")
-    old = next((was for was, now in zip(names[1::3], names[2::3], strict=False) if now == path), None)
-    return [_follow_lines(history, f"{revision}^", old)] if old else []
+def _renamed_lines(history: History, revision: str, path: str, known: int) -> Iterator[_Lines]:
+    """The lines of the file that a revision renamed to this path, for each parent that lacks the path. So
+    many parents are `known` to have it."""
+    (commit,) = history.read_objects([revision])
+    header = commit.data.partition(b"\n\n")[0].decode("ascii", "replace") if commit else ""
+    parents = [row.removeprefix("parent ") for row in header.split("\n") if row.startswith("parent ")]
+    for parent in parents if len(parents) > known else ():
+        if history.read(parent, path) is None:
+            words = ("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", parent, revision)
+            names = history.run(*words).decode("utf-8", "surrogateescape").split("\0")
+            old = [was for was, now in zip(names[1::3], names[2::3], strict=False) if now == path]
+            yield from (_follow_lines(history, parent, was) for was in old)
 
 
 def _attribute(

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from ua_memory.clients.turns import open_database
 from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.index.terms import STOP_WORDS
 from ua_memory.knowledge import core, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.statements import Statement, texts
@@ -429,14 +431,6 @@ def _subject(found: SourceContents, taken: tuple[ImportedItem, ...]) -> str:
 # Searching with the other tool: with its own index, read-only, or by counting words.
 
 
-STOP_WORDS = frozenset((
-    "a", "about", "an", "and", "are", "at", "be", "been", "by", "can", "did", "do", "does", "for",
-    "from", "had", "has", "have", "how", "i", "in", "is", "it", "its", "me", "my", "of", "on", "or",
-    "our", "should", "that", "the", "their", "them", "there", "they", "this", "to", "us", "was", "we",
-    "were", "what", "when", "where", "which", "who", "whom", "why", "will", "with", "you",
-))  # fmt: skip
-"""Words that are not searched for."""
-
 OPENCLAW_TERMS = 6
 
 TIMEOUT_SECONDS = 30.0
@@ -508,22 +502,18 @@ def _open_index(path: Path) -> Comparison | None:
     tables = _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'", ())
     names = {str(row[0]) for row in tables or ()}
     words = "keywords only: its vectors need the model that made them"
-    for table, tool, match in (
-        ("memory_index_chunks_fts", "OpenClaw", _match_some),
-        ("chunks_fts", "Clawdbot", _match_all),
-    ):
+    for table, (tool, columns, expressions) in _INDEXES.items():
         if table in names:
-            return Comparison(tool, f"{path}, {words}", _openclaw(path, table, match))
-    if "search_index" in names:
-        return Comparison("basic-memory", f"{path}, {words}", _basic_memory(path))
+            sql = f"SELECT {columns} FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}) LIMIT ?"
+            return Comparison(tool, f"{path}, {words}", partial(_search_index, path, sql, expressions))
     return None
 
 
 def _is_index_of(path: Path, files: Mapping[str, bytes]) -> bool:
     """Whether an index has at least one of these files."""
-    named = ("path FROM memory_index_chunks_fts", "path FROM chunks_fts", "file_path FROM search_index")
-    found = (_query(path, f"SELECT DISTINCT {each}", ()) or () for each in named)
-    return any(str(row[0]) in files for rows in found for row in rows)
+    named = (f"SELECT DISTINCT {columns.partition(',')[0]} FROM {table}"
+             for table, (_, columns, _) in _INDEXES.items())  # fmt: skip
+    return any(str(row[0]) in files for each in named for row in _query(path, each, ()) or ())
 
 
 def _query(path: Path, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
@@ -542,42 +532,39 @@ def _content_words(query: str) -> list[str]:
     return [word for word in words_of(query) if word not in STOP_WORDS] or words_of(query)
 
 
-def _match_all(query: str) -> str:
+def _all_words(query: str) -> str:
     return " AND ".join(f'"{word}"' for word in re.findall(r"[A-Za-z0-9_]+", query))
 
 
-def _match_some(query: str) -> str:
+def _some_words(query: str) -> str:
     return " OR ".join(f'"{word}"' for word in _content_words(query)[:OPENCLAW_TERMS])
 
 
-def _openclaw(path: Path, table: str, match: Callable[[str], str]) -> Ask:
-    sql = (
-        f"SELECT path, text, start_line, end_line, bm25({table}) FROM {table} "
-        f"WHERE {table} MATCH ? ORDER BY bm25({table}) LIMIT ?"
-    )
-
-    def ask(query: str, limit: int) -> list[OldHit]:
-        rows = (_query(path, sql, (match(query), limit)) if words_of(query) else None) or ()
-        return [OldHit(str(at), str(text), int(line), int(end), -rank / (1 - rank))
-                for at, text, line, end, rank in rows]  # fmt: skip
-
-    return ask
+def _all_beginnings(query: str) -> str:
+    return " AND ".join(f'"{word}"*' for word in words_of(query))
 
 
-def _basic_memory(path: Path) -> Ask:
-    sql = (
-        "SELECT file_path, title, content_snippet, bm25(search_index) FROM search_index "
-        "WHERE search_index MATCH ? ORDER BY bm25(search_index) LIMIT ?"
-    )
+def _some_beginnings(query: str) -> str:
+    return " OR ".join(f'"{word}"*' for word in _content_words(query))
 
-    def ask(query: str, limit: int) -> list[OldHit]:
-        for joined, words in ((" AND ", words_of(query)), (" OR ", _content_words(query))):
-            rows = _query(path, sql, (joined.join(f'"{word}"*' for word in words), limit)) if words else []
-            if rows:
-                return [OldHit(str(at), str(text or title), score=-rank) for at, title, text, rank in rows]
-        return []
 
-    return ask
+_OPENCLAW = "path, text, start_line, end_line, -bm25({0}) / (1 - bm25({0}))"
+_BASIC_MEMORY = "file_path, coalesce(nullif(content_snippet, ''), title), 0, 0, -bm25(search_index)"
+_INDEXES: Mapping[str, tuple[str, str, Sequence[Callable[[str], str]]]] = {
+    "memory_index_chunks_fts": ("OpenClaw", _OPENCLAW.format("memory_index_chunks_fts"), [_some_words]),
+    "chunks_fts": ("Clawdbot", _OPENCLAW.format("chunks_fts"), [_all_words]),
+    "search_index": ("basic-memory", _BASIC_MEMORY, [_all_beginnings, _some_beginnings]),
+}
+"""{table: (tool, columns of a hit, expressions for a query, tried one after the other)}."""
+
+
+def _search_index(
+    path: Path, sql: str, expressions: Sequence[Callable[[str], str]], query: str, limit: int
+) -> list[OldHit]:
+    for expression in expressions if words_of(query) else ():
+        if rows := _query(path, sql, (expression(query), limit)):
+            return [OldHit(str(at), str(text), *place) for at, text, *place in rows]
+    return []
 
 
 def _hindsight(url: str) -> Ask:
