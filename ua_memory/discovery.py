@@ -167,7 +167,7 @@ CORE_NAMES = ("MEMORY.md", "memory.md")
 LOGS = "memory"
 BESIDE = ".ua-memory"
 """State where there is no git at all."""
-INDEX_VERSION = "24"
+INDEX_VERSION = "25"
 """The version of the word index: an index of another one is rebuilt. Increment it with any change of its
 tables, or of how items and terms are made."""
 

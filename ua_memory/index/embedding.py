@@ -805,7 +805,7 @@ def serve() -> None:
 
 
 CACHE_FILE = "embeddings-2.db"
-"""A new layout gets a new number, and the older file is deleted."""
+"""A new layout gets a new number."""
 
 CHECKSUMS_SQL = "SELECT sum, vector, codes FROM vectors JOIN sums USING (model, name)"
 """Each stored checksum with its vector and packed tokens."""
@@ -845,8 +845,6 @@ class Cache:
 
     def __init__(self, folder: Path) -> None:
         make_private(folder)
-        for file in folder.glob("embeddings-1.db*"):
-            file.unlink(missing_ok=True)
         self.file = folder / CACHE_FILE
         self._recent: tuple[str, dict[str, tuple[bytes, bytes]]] = ("", {})
         """A model, and the {name: (vector, packed tokens)} read so far; those of a name never change."""

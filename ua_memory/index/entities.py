@@ -165,10 +165,8 @@ class Entities:
     @contextmanager
     def _open(self) -> Iterator[tuple[WordIndex, EntityRecords]]:
         """The refreshed word index, under its lock, and the settled entities."""
-        index = self._index()
-        with index.lock:
-            index.refresh(vectors=False)
-            yield index.words, entities.entity_records(self._store)
+        with self._index().refreshed() as words:
+            yield words, entities.entity_records(self._store)
 
     def _related(self, words: WordIndex) -> RelatedNames:
         @cache

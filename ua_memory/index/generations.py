@@ -197,12 +197,14 @@ class Manifest:
 
     def proof(self) -> str:
         """The id of the state in which all files were indexed; '' if unknown."""
-        found = self.db.execute("SELECT value FROM meta WHERE name = 'proof'").fetchone()
-        return str(found[0]) if found else ""
+        return self._meta("proof")
 
     def masks(self) -> str:
         """The id of the bank's own redaction patterns with which the files were indexed."""
-        found = self.db.execute("SELECT value FROM meta WHERE name = 'masks'").fetchone()
+        return self._meta("masks")
+
+    def _meta(self, name: str) -> str:
+        found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return str(found[0]) if found else ""
 
     def set_masks(self, masks: str) -> None:
@@ -241,9 +243,7 @@ class Manifest:
 
     def set_proof(self, proof: str) -> None:
         """Record the state that was indexed; '' if some file may change without a new stat."""
-        self.db.execute("DELETE FROM meta WHERE name = 'proof'")
-        if proof:
-            self.db.execute("INSERT INTO meta VALUES ('proof', ?)", (proof,))
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES ('proof', ?)", (proof,))
 
 
 # -- indexed files -----------------------------------------------------------------------------------------

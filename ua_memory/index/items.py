@@ -533,16 +533,14 @@ _FIELDS = tuple(each.name for each in fields(IndexItem))
 _LISTS = ("tags", "entities", "proofs")
 """Fields that are stored as JSON lists."""
 COLUMNS = ", ".join(["rowid", *(f'"{name}"' for name in _FIELDS), "digest", "date"])
+_TYPED = ", ".join(f'"{each.name}" {"INTEGER" if each.type in ("int", "bool") else "TEXT"}'
+                   for each in fields(IndexItem))  # fmt: skip
 
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
     "CREATE TABLE files (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode TEXT,"
     " hash TEXT, racy INTEGER, problems TEXT) WITHOUT ROWID",
-    "CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER,"
-    ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
-    ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
-    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
-    " proofs TEXT, own INTEGER, flag TEXT, named TEXT, last TEXT)",
+    f"CREATE TABLE items (rowid INTEGER PRIMARY KEY, {_TYPED}, digest TEXT, date TEXT, UNIQUE (key))",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
@@ -584,7 +582,7 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
     row = dict(zip(_FIELDS, values[1:], strict=False))
     row |= {name: _names(row[name]) for name in _LISTS}
     row |= {"client": row["client"] or None, "retired": row["retired"] or None, "own": bool(row["own"])}
-    return IndexItem(*row.values())
+    return IndexItem(**row)
 
 
 def _names(packed: str) -> tuple[str, ...]:

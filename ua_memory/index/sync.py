@@ -406,6 +406,13 @@ class Index:
         reading = self._refresh_words(seen or self.store.survey(), stop)
         return self._report(began, reading, vectors, progress, stop)
 
+    @contextmanager
+    def refreshed(self) -> Iterator[WordIndex]:
+        """The words, as they are in the files now, under the lock."""
+        with self.lock:
+            self.refresh(vectors=False)
+            yield self.words
+
     @synchronized
     def embed_first(self, names: list[str], progress: Progress | None = None) -> None:
         """Embed these texts first, if a refresh has no time for all. It will report errors."""
@@ -888,8 +895,7 @@ class Facts:
         id."""
         block, ref = statements.resolve_id(self._store, target, self.files_of)
         index = self._index()
-        with index.lock:
-            index.refresh(vectors=False)
+        with index.refreshed():
             found = _CitationWalk(index).of(block, ref)
         if not found:
             statements.resolve_target(self._store, target, self.files_of)  # raises NotFound
@@ -897,30 +903,26 @@ class Facts:
 
     def tags(self) -> dict[str, int]:
         """{tag: number of items}, the most frequent first. The index is refreshed first."""
-        index = self._index()
-        with index.lock:
-            index.refresh(vectors=False)
-            rows = index.words.db.execute(TAG_COUNTS_SQL)
-            return dict(rows.fetchall())
+        with self._index().refreshed() as words:
+            return dict(words.db.execute(TAG_COUNTS_SQL).fetchall())
 
     def days(
         self, since: str | None = None, until: str | None = None, filters: Filters | None = None
     ) -> Sequence[DayCount]:
         """The number of facts of each day with facts, from one ISO day to another, newest first. The index is
         refreshed first, which reads only changed files."""
-        where, index = filters or Filters(), self._index()
-        with index.lock:
-            index.refresh(vectors=False)
-            return days(index.words, replace(where, since=since or where.since, until=until or where.until))
+        where = filters or Filters()
+        where = replace(where, since=since or where.since, until=until or where.until)
+        with self._index().refreshed() as words:
+            return days(words, where)
 
     def counts(self, filters: Filters | None = None) -> ItemCounts:
         """How many items `list` has with these filters, and of each kind, origin …. The index is refreshed
         first."""
-        where, index = filters or Filters(), self._index()
+        where = filters or Filters()
         where = replace(where, kinds=where.kinds or LISTED_KINDS, retired=bool(where.retired))
-        with index.lock:
-            index.refresh(vectors=False)
-            return value_counts(index.words, where)
+        with self._index().refreshed() as words:
+            return value_counts(words, where)
 
     def lookup(self) -> FindEqual:
         """A function from a text to the files that may have facts with this text (`spellings`), including

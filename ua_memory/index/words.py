@@ -582,10 +582,7 @@ class WordIndex:
         self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None
     ) -> list[IndexItem]:
         """The items with these text ids that pass the filters and contain the phrases, by path and line."""
-        condition, values = (where or Filters()).sql()
-        if phrases and phrases.phrases:
-            condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
-            values = [*values, fts_expression(Query((), phrases.phrases))]
+        condition, values = _allowed(where or Filters(), phrases)
         found: list[IndexItem] = []
         for part in chunks(list(names)):
             found += self.items(f"vhash IN ({placeholders(part)}) AND {condition}", [*part, *values])
@@ -593,10 +590,7 @@ class WordIndex:
 
     def allowed_texts(self, where: Filters, query: Query, most: int) -> list[str] | None:
         """The ids of the texts that pass the filters and contain the phrases; None if more than `most` do."""
-        condition, values = where.sql()
-        if query.phrases:
-            condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
-            values = [*values, fts_expression(Query((), query.phrases))]
+        condition, values = _allowed(where, query)
         sql = f"SELECT DISTINCT vhash FROM items WHERE {condition} LIMIT ?"
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None
@@ -646,6 +640,15 @@ class WordIndex:
     def items(self, condition: str, values: Sequence[object] = ()) -> list[IndexItem]:
         """The items that satisfy an SQL condition, in its order."""
         return self._reader.items(condition, values)
+
+
+def _allowed(where: Filters, query: Query | None) -> tuple[str, list[str]]:
+    """The SQL condition of the items that pass the filters and contain the phrases, and its parameters."""
+    condition, values = where.sql()
+    if not query or not query.phrases:
+        return condition, values
+    phrases = fts_expression(Query((), query.phrases))
+    return f"{condition} AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)", [*values, phrases]
 
 
 # -- current generation ------------------------------------------------------------------------------------
