@@ -49,7 +49,7 @@ def notes_index(file: Path) -> Path:
     return file
 
 
-def test_side_by_side_in_a_terminal(shell: Shell, tmp_path: Path) -> None:
+def test_both_sides_in_a_terminal(shell: Shell, tmp_path: Path) -> None:
     source = made(tmp_path, "clawd", FILES)
     index(shell.home / ".openclaw/agents/main/agent/openclaw-agent.sqlite", "memory_index_chunks_fts")
     (shell.cwd / "q.txt").write_text("why did we leave Heroku\n\n東京の会議\n")

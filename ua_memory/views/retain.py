@@ -7,14 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.llm.ledger import sum_estimates
-from ua_memory.text.wording import MODEL_HINT
+from ua_memory.text.wording import MODEL_HINT, shorten
 from ua_memory.views import output
-from ua_memory.views.output import Screen, Styled, ago, commit_label, count, fields, id_label, printable
+from ua_memory.views.output import Screen, Styled, ago, commit_label, count, fields, id_label
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from rich.console import Group
 
     from ua_memory.bench import Compared, Pair
     from ua_memory.llm.ledger import Estimate
@@ -551,13 +549,8 @@ def watch_run_json(run: WatchResult) -> dict[str, Any]:
 
 # -- comparison with another memory ------------------------------------------------------------------------
 
-RESULTS_PER_SIDE = 3
-"""Results that are shown of each side; `--json` has all."""
-
-LINES_PER_RESULT = 3
-
-SIDE_BY_SIDE_WIDTH = 70
-"""Columns that both sides need next to each other."""
+RESULTS_PER_SIDE, RESULT_LENGTH = 3, 240
+"""Results that are shown of each side, and characters of each; `--json` has all."""
 
 
 def comparison_json(done: Compared) -> dict[str, Any]:
@@ -588,44 +581,21 @@ def show_comparison(screen: Screen, done: Compared) -> None:
     how = f"ua-memory, keywords and meaning{less}, from a temporary copy"
     screen.item([("Ours: ", "strong")], how)
     for pair in done.pairs:
-        screen.line("")
-        screen.item([("? ", "strong")], (pair.query, "strong"))
+        screen.heading((f"? {pair.query}", "strong"))
         old = [(f"{each.path}:{each.line}" if each.line else each.path, each.text) for each in pair.old]
-        _show_sides(screen, old, [(done.source(hit), hit.snippet) for hit in pair.ours])
-    screen.line("")
+        _show_side(screen, "old", old)
+        _show_side(screen, "ours", [(done.source(hit), hit.snippet) for hit in pair.ours])
+    screen.line()
     _show_totals(screen, done)
 
 
-def _show_sides(screen: Screen, old: list[tuple[str, str]], ours: list[tuple[str, str]]) -> None:
-    """Print both sides next to each other, or below each other on a narrow terminal."""
-    from rich import box
-    from rich.table import Table
-
-    width = min(screen.width, 160)
-    table = Table(box=box.MINIMAL, show_header=False, show_edge=False, pad_edge=False, width=width)
-    if width < SIDE_BY_SIDE_WIDTH:
-        table.add_row("old", _side_rows(old, width - 7))
-        table.add_row("ours", _side_rows(ours, width - 7))
-    else:
-        half = (width - 3) // 2
-        table.add_column(width=half)
-        table.add_row(_side_rows(old, half), _side_rows(ours, half))
-    screen.console().print(table)
-
-
-def _side_rows(results: list[tuple[str, str]], width: int) -> Group:
-    """The first results of a side: their places and the first lines of their texts."""
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.text import Text
-
-    rows: list[Padding | Text] = []
+def _show_side(screen: Screen, name: str, results: Sequence[tuple[str, str]]) -> None:
+    """Print the first results of a side: their places, and how their texts begin."""
     for number, (place, text) in enumerate(results[:RESULTS_PER_SIDE], 1):
-        rows.append(Text(f"{number}. {printable(place)}", overflow="fold"))
-        words = Text(printable(" ".join(text.split())), overflow="fold")
-        words.truncate(LINES_PER_RESULT * (width - 4), overflow="ellipsis")
-        rows.append(Padding(words, (0, 0, 0, 3)))
-    return Group(*(rows or [Text("(nothing)")]))
+        screen.item([(f"  {name if number == 1 else '':<6}", "faint"), f"{number}. "], (place, "path"))
+        screen.item(" " * 11, shorten(" ".join(text.split()), RESULT_LENGTH))
+    if not results:
+        screen.item([(f"  {name:<6}", "faint")], "(nothing)")
 
 
 def _show_totals(screen: Screen, done: Compared) -> None:
