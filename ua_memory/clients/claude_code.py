@@ -29,15 +29,12 @@ from ua_memory.clients.turns import (
     Record,
     Tree,
     Turn,
-    all_texts,
     as_str,
-    blocks,
     call_result,
     claude_usage,
     id_hash,
     is_ours,
     join_texts,
-    texts,
 )
 from ua_memory.errors import Usage
 from ua_memory.paths import Surroundings
@@ -122,7 +119,7 @@ class ClaudeCode(Format):
         elif kind == "attachment":
             queued = record.part("attachment")
             if queued.get("type") == "queued_command":
-                self._recorded_texts.update(id_hash(text) for text in texts(queued.get("prompt")))
+                self._recorded_texts.update(id_hash(text) for text in queued.texts("prompt"))
 
     def _title(self, kind: object, record: Record) -> None:
         """Update the title: the person's own before the model's, the last of each. A summary, which may be
@@ -210,7 +207,7 @@ class ClaudeCode(Format):
             elif kind == "attachment":
                 queued = record.part("attachment")
                 if queued.get("type") == "queued_command" and queued.get("commandMode") in (None, "prompt"):
-                    text = join_texts(texts(queued.get("prompt")), typed_text)
+                    text = join_texts(queued.texts("prompt"), typed_text)
                     if text and _is_by_person(queued):
                         yield entry.next(text=text)
 
@@ -218,15 +215,15 @@ class ClaudeCode(Format):
         message = record.part("message")
         if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             return
-        made = (block for block in blocks(message.get("content")) if block.get("type") == "tool_use")
+        made = (block for block in message.blocks() if block.get("type") == "tool_use")
         asked.update(block.text("id") for block in made if block.get("name") == "AskUserQuestion")
-        yield from entry.said(message.get("content"), self.session.cwd)
+        yield from entry.said(message, self.session.cwd)
 
     def _user(
         self, entry: EntryIds, line: int, record: Record, asked: set[str], results_only: bool
     ) -> Iterator[Event]:
-        content = record.part("message").get("content")
-        for block in blocks(content):
+        message = record.part("message")
+        for block in message.blocks():
             if block.get("type") == "tool_result":
                 key = block.text("tool_use_id")
                 yield call_result(key, block.get("is_error") is True, block.get("content"))
@@ -236,11 +233,11 @@ class ClaudeCode(Format):
             return
         if _is_summary(record):
             if line in self._branch.summaries:
-                text = "\n\n".join(texts(content)).strip()
+                text = "\n\n".join(message.texts()).strip()
                 yield entry.next(role="assistant", text=text, summary=True)
             return
         if not record.get("isVisibleInTranscriptOnly") and _is_by_person(record):
-            yield from self.typed(entry, texts(content))
+            yield from self.typed(entry, message.texts())
 
     def _queued_turns(self, line: int, record: Record, queue: deque[str]) -> Iterator[Event]:
         """Turns that were typed while the agent worked, and given to it in mid-turn.
@@ -265,16 +262,16 @@ class ClaudeCode(Format):
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if self.keep[line] == 1 and record.get("type") in ("user", "assistant"):
-            yield from all_texts(record.part("message").get("content"))
+            yield from record.part("message").contents()
 
     tells_outputs = True
 
     def outputs(self, record: Record) -> Iterator[str]:
-        for block in blocks(record.part("message").get("content")):
+        for block in record.part("message").blocks():
             if block.get("type") == "tool_use" and is_ours(block.text("name"), None):
                 self._our_calls.add(block.text("id"))
             elif block.get("type") == "tool_result" and block.get("tool_use_id") not in self._our_calls:
-                yield "\n".join(texts(block.get("content")))
+                yield "\n".join(block.texts())
 
 
 def _is_summary(record: Record) -> bool:
@@ -282,7 +279,7 @@ def _is_summary(record: Record) -> bool:
         return True
     if record.get("type") != "user":
         return False
-    return is_summary(next(texts(record.part("message").get("content")), ""))
+    return is_summary(next(record.part("message").texts(), ""))
 
 
 def _is_by_person(record: Record) -> bool:

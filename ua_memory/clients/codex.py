@@ -16,17 +16,14 @@ from typing import Any
 from ua_memory.clients import settings
 from ua_memory.clients.turns import (
     Boundary,
-    CallResult,
     ContextGauge,
     EntryIds,
     Event,
     Format,
     Record,
-    all_texts,
     as_time,
-    blocks,
+    call_result,
     decode,
-    git_subject,
     is_ours,
     join_texts,
     texts,
@@ -53,7 +50,7 @@ class Codex(Format):
         if kind is None:
             is_head = "id" in record and "timestamp" in record
             return is_head and ("instructions" in record or "git" in record)
-        said = blocks(record.get("content")) if kind == "message" and "role" in record else ()
+        said = record.blocks() if kind == "message" and "role" in record else ()
         is_said = any(block.get("type") in ("input_text", "output_text") for block in said)
         return is_said or (kind in ENVELOPES and isinstance(record.get("payload"), dict))
 
@@ -88,7 +85,7 @@ class Codex(Format):
             self._roll_back(line, item.tokens("num_turns"))
         elif kind == "response_item" and inner == "message":
             self._first_message = self._first_message or line
-            if item.get("role") == "user" and join_texts(texts(item.get("content")), typed_text):
+            if item.get("role") == "user" and join_texts(item.texts(), typed_text):
                 self._person_lines.append(line)
 
     def _head(self, record: Record, item: Record) -> None:
@@ -137,14 +134,12 @@ class Codex(Format):
                 yield from self._call(entry, inner, item)
             elif kind == "response_item" and inner.endswith("_output"):
                 output, failed = _result(item.get("output"))
-                yield CallResult(item.text("call_id"), failed, git_subject(output))
+                yield call_result(item.text("call_id"), failed, output)
 
     def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
         if item.get("role") == "user":
-            yield from self.typed(entry, texts(item.get("content")))
-        elif item.get("role") == "assistant" and (
-            text := join_texts(texts(item.get("content")), assistant_text)
-        ):
+            yield from self.typed(entry, item.texts())
+        elif item.get("role") == "assistant" and (text := join_texts(item.texts(), assistant_text)):
             yield entry.next(role="assistant", text=text)
 
     def _call(self, entry: EntryIds, inner: str, item: Record) -> Iterator[Event]:
@@ -154,7 +149,7 @@ class Codex(Format):
         key = item.text("call_id") or item.text("id")
         yield from entry.call(key, name, given, self.session.cwd, item.text("namespace"))
         if inner == "web_search_call":
-            yield CallResult(key, item.get("status") == "failed")
+            yield call_result(key, item.get("status") == "failed")
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind, item = _payload(record)
@@ -162,9 +157,9 @@ class Codex(Format):
             yield item.text("message")
             history = item.get("replacement_history")
             for one in history if isinstance(history, list) else ():
-                yield from all_texts(Record.of(one).get("content"))
+                yield from Record.of(one).contents()
         elif kind == "response_item":
-            yield from all_texts(item.get("content"))
+            yield from item.contents()
             for key in ("arguments", "input"):
                 yield item.text(key)
             if "output" in item:

@@ -15,18 +15,16 @@ from ua_memory.clients import settings
 from ua_memory.clients.edit import split_lines
 from ua_memory.clients.settings import SERVER_NAME
 from ua_memory.clients.turns import (
-    CallResult,
     Database,
     EntryIds,
     Event,
     Format,
     Record,
-    all_texts,
     as_line,
     as_str,
     as_time,
+    call_result,
     decode,
-    git_subject,
     rows_of,
     texts,
 )
@@ -115,7 +113,7 @@ class Hermes(Format):
                 yield from self._assistant(entry, record)
             elif role == "tool":
                 output, failed = _result(record.get("content"))
-                yield CallResult(record.text("tool_call_id"), failed, git_subject(output))
+                yield call_result(record.text("tool_call_id"), failed, output)
 
     def _user(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         said = []
@@ -164,7 +162,7 @@ def _texts_of(record: Record) -> Iterator[str]:
             content = json.loads(content[len(STRUCTURED) :])
         except (ValueError, RecursionError):
             return
-    yield from texts(content) if not isinstance(content, dict) else all_texts([content])
+    yield from Record(content=[content]).contents() if isinstance(content, dict) else texts(content)
 
 
 def _calls(record: Record) -> object:

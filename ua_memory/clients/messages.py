@@ -24,14 +24,11 @@ from ua_memory.clients.turns import (
     Role,
     Turn,
     Unreadable,
-    all_texts,
-    blocks,
     call_result,
     claude_usage,
     json_lines,
     parse_object,
     recalled_lines,
-    texts,
 )
 from ua_memory.errors import Usage
 from ua_memory.llm.model import Message
@@ -122,28 +119,28 @@ class Messages(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             entry = self.entry(line, record, record.time("timestamp"))
-            role, content = record.get("role"), record.get("content")
+            role = record.get("role")
             if role == "user":
-                yield from self._user(entry, line, content)
+                yield from self._user(entry, line, record)
             elif role == "assistant":
-                yield from entry.said(content, "")
+                yield from entry.said(record, "")
                 yield from entry.calls(record.get("tool_calls"), "")
             elif role == "tool":
-                yield call_result(record.get("tool_call_id"), False, content)
+                yield call_result(record.text("tool_call_id"), False, record.get("content"))
 
-    def _user(self, entry: EntryIds, line: int, content: object) -> Iterator[Event]:
-        for block in blocks(content):
+    def _user(self, entry: EntryIds, line: int, message: Record) -> Iterator[Event]:
+        for block in message.blocks():
             if block.get("type") == "tool_result":
                 failed = block.get("is_error") is True
-                yield call_result(block.get("tool_use_id"), failed, block.get("content"))
-        said = "\n\n".join(texts(content)).strip()
+                yield call_result(block.text("tool_use_id"), failed, block.get("content"))
+        said = "\n\n".join(message.texts()).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
         else:
-            yield from self.typed(entry, texts(content))
+            yield from self.typed(entry, message.texts())
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
-        yield from all_texts(record.get("content"))
+        yield from record.contents()
 
 
 def _is_json_lines(head: bytes) -> bool:

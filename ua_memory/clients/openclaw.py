@@ -17,7 +17,6 @@ from ua_memory.clients.turns import (
     Database,
     Record,
     rows_of,
-    texts,
     unpack_zstd,
 )
 from ua_memory.paths import Surroundings
@@ -51,7 +50,7 @@ class Clawdbot(Pi):
             return True
         messages = (each.part("message") for each in records)
         typed = next((message for message in messages if message.get("role") == "user"), Record())
-        return has_envelope(next(texts(typed.get("content")), ""))
+        return has_envelope(next(typed.texts(), ""))
 
 
 class OpenClaw(Clawdbot):

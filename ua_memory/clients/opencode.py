@@ -11,15 +11,14 @@ from ua_memory import paths
 from ua_memory.clients import settings
 from ua_memory.clients.settings import SERVER_NAME
 from ua_memory.clients.turns import (
-    CallResult,
     Database,
     EntryIds,
     Event,
     Format,
     Record,
     as_line,
+    call_result,
     decode,
-    git_subject,
     rows_of,
 )
 from ua_memory.paths import Surroundings
@@ -78,7 +77,7 @@ class OpenCode(Format):
                 key, code = part.text("callID"), state.part("metadata").get("exit")
                 yield from entry.call(key, name, state.get("input"), self.session.cwd)
                 failed = state.get("status") == "error" or code not in (None, 0)
-                yield CallResult(key, failed, git_subject(state.text("output")))
+                yield call_result(key, failed, state.text("output"))
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         for part in [] if self._is_undone(record) else _parts(record):

@@ -17,17 +17,14 @@ from ua_memory.clients import settings
 from ua_memory.clients.settings import SERVER_NAME
 from ua_memory.clients.turns import (
     Boundary,
-    CallResult,
     ContextGauge,
     EntryIds,
     Event,
     Format,
     Record,
     Tree,
-    all_texts,
     call_result,
     is_ours,
-    texts,
 )
 from ua_memory.text.noise import without_envelope
 
@@ -154,26 +151,26 @@ class Pi(Format):
     def _message(self, entry: EntryIds, message: Record) -> Iterator[Event]:
         role = message.get("role")
         if role == "user":
-            said = texts(message.get("content"))
+            said = message.texts()
             yield from self.typed(entry, map(without_envelope, said) if self.channels else said)
         elif role == "assistant":
-            yield from entry.said(message.get("content"), self.session.cwd)
+            yield from entry.said(message, self.session.cwd)
         elif role == "toolResult":
             failed = message.get("isError") is True
-            yield call_result(message.get("toolCallId"), failed, message.get("content"))
+            yield call_result(message.text("toolCallId"), failed, message.get("content"))
         elif role == "bashExecution" and not message.get("excludeFromContext"):
             yield from entry.call("!", "bash", {"command": message.get("command")}, self.session.cwd)
-            yield CallResult("!", bool(message.get("exitCode")) or message.get("cancelled") is True)
+            yield call_result("!", bool(message.get("exitCode")) or message.get("cancelled") is True)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind = record.get("type")
         message = record.part("message")
         if kind == "message":
-            yield from all_texts(message.get("content"))
+            yield from message.contents()
             yield message.text("command")
             yield message.text("output")
         elif kind == "custom_message":
-            yield from all_texts(record.get("content"))
+            yield from record.contents()
         elif kind == "branch_summary" or (
             kind == "compaction" and self.boundary and line == self.boundary.line
         ):
@@ -184,7 +181,7 @@ class Pi(Format):
     def outputs(self, record: Record) -> Iterator[str]:
         message = record.part("message")
         if message.get("role") == "toolResult" and not is_ours(message.text("toolName"), None):
-            yield "\n".join(texts(message.get("content")))
+            yield "\n".join(message.texts())
         elif message.get("role") == "bashExecution":
             yield message.text("output")
 

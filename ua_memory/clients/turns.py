@@ -138,6 +138,27 @@ class Record(dict[str, Any]):
         """The value of a key as `as_time` reads it."""
         return as_time(self.get(key))
 
+    def blocks(self, key: str = "content") -> Iterator[Record]:
+        """The blocks of a content (`turns.blocks`)."""
+        return blocks(self.get(key))
+
+    def texts(self, key: str = "content") -> Iterator[str]:
+        """The texts of a content (`turns.texts`)."""
+        return texts(self.get(key))
+
+    def contents(self) -> Iterator[str]:
+        """All text of its content that fills the context: words, arguments, outputs; no images or
+        thinking."""
+        for block in self.blocks():
+            kind = block.get("type")
+            if kind in _TEXT_BLOCKS:
+                yield block.text("text")
+            elif kind in ("tool_use", "toolCall"):
+                yield block.text("name")
+                yield json.dumps(block.get("input", block.get("arguments")), ensure_ascii=False)
+            elif kind == "tool_result":
+                yield from block.contents()
+
     def tokens(self, key: str) -> int:
         """The value of a key if it is a plausible number of tokens, else 0."""
         value = self.get(key)
@@ -765,9 +786,9 @@ class EntryIds:
             given = decode(function.get("arguments"))
             yield from self.call(one.text("id"), function.text("name"), given, cwd)
 
-    def said(self, content: object, cwd: str) -> Iterator[Event]:
+    def said(self, message: Record, cwd: str) -> Iterator[Event]:
         """An assistant's texts and tool calls, in the order of their blocks."""
-        for block in blocks(content):
+        for block in message.blocks():
             if block.get("type") == "text" and (text := assistant_text(block.text("text"))):
                 yield self.next(role="assistant", text=text)
             elif block.get("type") in ("tool_use", "toolCall"):
@@ -775,9 +796,9 @@ class EntryIds:
                 yield from self.call(block.text("id"), block.text("name"), given, cwd)
 
 
-def call_result(key: object, failed: bool, content: object) -> CallResult:
+def call_result(key: str, failed: bool, content: object = "") -> CallResult:
     """The result of a call with this content."""
-    return CallResult(as_str(key), failed, git_subject("\n".join(texts(content))))
+    return CallResult(key, failed, git_subject("\n".join(texts(content))))
 
 
 class ContextGauge:
@@ -817,21 +838,11 @@ def blocks(content: object) -> Iterator[Record]:
 def texts(content: object) -> Iterator[str]:
     """The texts of a content, with any client's type of text block."""
     for block in blocks(content):
-        if block.get("type") in ("text", "input_text", "output_text") and isinstance(block.get("text"), str):
+        if block.get("type") in _TEXT_BLOCKS and isinstance(block.get("text"), str):
             yield block["text"]
 
 
-def all_texts(content: object) -> Iterator[str]:
-    """All text of a content that fills the context: words, arguments, outputs; no images or thinking."""
-    for block in blocks(content):
-        kind = block.get("type")
-        if kind in ("text", "input_text", "output_text"):
-            yield block.text("text")
-        elif kind in ("tool_use", "toolCall"):
-            yield block.text("name")
-            yield json.dumps(block.get("input", block.get("arguments")), ensure_ascii=False)
-        elif kind == "tool_result":
-            yield from all_texts(block.get("content"))
+_TEXT_BLOCKS = ("text", "input_text", "output_text")
 
 
 # -- JSON documents ----------------------------------------------------------------------------------------
