@@ -11,7 +11,6 @@ from terminal import EVERY, Shell, new_shell
 from test_cli_json import agrees
 
 from ua_memory.errors import Usage
-from ua_memory.knowledge import pages
 
 WRITES = (
     "append_paragraph",
@@ -53,9 +52,9 @@ def test_only_the_lines_of_what_is_changed_differ(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "../x", "a/b", ".a", "2026-11-21", "con", "x" * 65, "a b", "ä"])
-def test_an_id_is_a_file_name_everywhere(bad: str) -> None:
-    with pytest.raises(Usage):
-        pages.path_of("page", bad)
+def test_an_id_is_a_file_name_everywhere(shell: Shell, bad: str) -> None:
+    assert shell("pages", "create", bad, "--query", "x").code == Usage.exit_code
+    assert not (shell.cwd / "memory/pages").exists()
 
 
 @pytest.mark.parametrize(

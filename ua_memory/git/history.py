@@ -394,6 +394,10 @@ def _split_rows(data: bytes) -> list[str]:
     return data.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n") if data else []
 
 
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _strip_id(line: str) -> str:
     """A line without the block id at its end."""
     return _BLOCK_ID.sub("", line).rstrip()
@@ -840,7 +844,7 @@ class History(Remotes):
         found = _attribute(Revision(NOBODY, EPOCH, NOT_COMMITTED, ""), _split_rows(contents), known, {})
         rows = [*enumerate(zip(*found, strict=True), 1)]
         return [
-            BlameLine(n, by.id, by.author, by.when, by.subject, os.fsencode(text).decode("utf-8", "replace"))
+            BlameLine(n, by.id, by.author, by.when, by.subject, _printable(text), by.trailer("Memory-Op"))
             for n, (text, by) in (rows[lines[0] - 1 : lines[1]] if lines else rows)
         ]
 

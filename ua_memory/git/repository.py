@@ -84,7 +84,8 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class BlameLine:
-    """A line of a file with the revision that wrote its words (all zeros if uncommitted)."""
+    """A line of a file with the revision that wrote its words (all zeros if uncommitted), and its `Memory-Op`
+    ('' without one)."""
 
     line: int
     revision: str
@@ -92,6 +93,7 @@ class BlameLine:
     when: datetime
     subject: str
     text: str
+    op: str = ""
 
 
 def blob_id(data: bytes) -> str:

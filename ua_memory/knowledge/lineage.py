@@ -6,10 +6,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from ua_memory.errors import NotFound, ProblemsFound
-from ua_memory.git.repository import BlameLine, Revision
+from ua_memory.git.repository import BlameLine
 from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.knowledge.statements import Known, Statement
@@ -58,17 +57,6 @@ def split_by_citations(text: str) -> Iterator[tuple[int, int, list[fields.Citati
 
 
 @dataclass(frozen=True, slots=True)
-class LineCommit:
-    """The commit that last wrote a line; None is used for a line that is not committed yet."""
-
-    revision: str
-    author: str
-    when: datetime
-    op: str
-    subject: str
-
-
-@dataclass(frozen=True, slots=True)
 class WordOrigin:
     """Where a fact comes from: who said it (`origin`), client, session, ISO day and time. `through` are the
     marks in the log of how far the session was read, `source` is what `origin:` has beside its word, or the
@@ -94,7 +82,7 @@ class FactStep:
     place: Place
     quotes: tuple[Quote, ...]
     session: WordOrigin
-    written: LineCommit | None
+    written: BlameLine | None
     retired: str | None = None
 
 
@@ -117,7 +105,7 @@ class BeliefStep:
     id: str | None
     place: Place
     links: tuple[Link, ...]
-    written: LineCommit | None
+    written: BlameLine | None
     retired: str | None = None
     fault: BrokenLink | None = None
 
@@ -129,7 +117,7 @@ class SentenceStep:
     text: str
     place: Place
     links: tuple[Link, ...]
-    written: LineCommit | None
+    written: BlameLine | None
     fault: BrokenLink | None = None
 
 
@@ -215,7 +203,6 @@ class _Tracer:
     documents: dict[str, Document] = field(default_factory=dict)
     found: dict[str, Statement | None] = field(default_factory=dict)
     blamed: dict[str, list[BlameLine]] = field(default_factory=dict)
-    shown: dict[str, Revision] = field(default_factory=dict)
     stack: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
 
@@ -331,18 +318,11 @@ class _Tracer:
 
     # -- blame -----------------------------------------------------------------------------------------------
 
-    def written(self, place: Place) -> LineCommit | None:
-        """The commit that wrote the first line of a record. Adding an id to a line later does not count."""
+    def written(self, place: Place) -> BlameLine | None:
+        """Who wrote the first line of a record; None if it is not committed yet. Adding an id to a line later
+        does not count."""
         path = place.path
         if path not in self.blamed:
             self.blamed[path] = self.store.history.blame(path, self.store.accepted_bytes(path))
         line = next((one for one in self.blamed[path] if one.line == place.line), None)
-        if line is None or not line.revision.strip("0"):
-            return None
-        return self._shown(line.revision)
-
-    def _shown(self, revision: str) -> LineCommit:
-        if revision not in self.shown:
-            self.shown[revision] = self.store.history.show(revision)
-        done = self.shown[revision]
-        return LineCommit(done.id, done.author, done.when, done.trailer("Memory-Op"), done.subject)
+        return line if line and line.revision.strip("0") else None

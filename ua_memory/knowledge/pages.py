@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from ua_memory.discovery import LOGS
-from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.errors import Malformed, NotFound, Usage, checked
 from ua_memory.llm.tools import ToolError
 from ua_memory.markdown import document, fields, lines, printer
 from ua_memory.markdown.blocks import Block, BlockShape, scan
@@ -25,9 +26,6 @@ from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.wording import sentences
 
-PageKind = Literal["page", "model"]
-FOLDERS: dict[PageKind, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}
-KINDS: Mapping[type[Page | MentalModel], PageKind] = {Page: "page", MentalModel: "model"}
 P = TypeVar("P", Page, MentalModel)
 MAX_TOKENS = 2048
 """Most tokens of a page's body, if its header has no `max_tokens`."""
@@ -47,28 +45,104 @@ class PageChange:
     before: Page | MentalModel | None = None
 
 
-def path_of(sort: PageKind, name: str) -> str:
-    """The path of a page or model. Usage for an id that is not a valid file name on every system."""
-    word, hint = f"a {_kind_name(sort)}'s id", "use a to z, digits, - and _, as in alice-hosting"
-    if not _ID.fullmatch(name) or len(name) > LONGEST["id"]:
-        raise Usage(f"{name[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
-    path = f"{FOLDERS[sort]}/{name}.md"
-    if _RESERVED.fullmatch(name) or lines.day_of(path):
-        raise Usage(f"{name!r} cannot be {word}: this file name is reserved", hint=hint)
-    return path
+@checked
+class PageFiles(Generic[P]):
+    """The knowledge pages or mental models of one bank; `door` names the caller."""
 
+    kind: type[P]
+    verb: str
+    """The command for them, in the singular."""
+    word: str
 
-def all_records(store: Store, kind: type[P]) -> list[P]:
-    """All pages, or mental models, in order of their paths; empty files are skipped."""
-    return [record for _, record in _records(store, KINDS[kind]) if isinstance(record, kind)]
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
 
+    def list(self) -> Sequence[P]:
+        """All of them, in order of their paths; empty files are skipped."""
+        return list(self._records().values())
 
-def get_record(store: Store, kind: type[P], name: str) -> P:
-    """One page, or mental model, by its file, as a search cites it, by its name or by the id in its header,
-    ignoring case. NotFound."""
-    found = _find_record(store, KINDS[kind], name)
-    assert isinstance(found, kind)
-    return found
+    def get(self, id: str) -> P:
+        """One of them: by its file, as a search cites it, by its name or by the id in its header, ignoring
+        case. NotFound."""
+        name = id.strip("[]").partition("#")[0].removeprefix(f"{self._folder}/").removesuffix(".md")
+        there, path = self._records(), f"{self._folder}/{name}.md"
+        if found := there.get(path):
+            return found
+        if any(file.path == path for file in self._store.files()):
+            raise _empty_error(path)
+        named = [record for record in there.values() if _is_called(record, name)]
+        named = [record for record in named if record.id == name] or named
+        if len(named) == 1:
+            return named[0]
+        known = ", ".join(stem(record) for record in there.values()) or "none"
+        what = f"no {self.word} {name!r} (there are: {known})"
+        raise NotFound(what, where=self._folder, hint=f"ua-memory {self.verb}s list")
+
+    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
+        """Delete one. NotFound; Usage for a mental model unless `by_person`."""
+        if self.verb == "model":
+            require_person(by_person)
+        before = self.get(id)
+        with self._revision("delete", before, by_person) as draft:
+            draft.delete(before.place.path)
+        return PageChange(before, draft.result, before)
+
+    def _create(self, made: P, by_person: bool) -> PageChange:
+        path = self._path(made.id)
+        exists = Usage(
+            f"{self.word} {made.id!r} already exists", where=self._folder,
+            hint=f"ua-memory {self.verb}s update {made.id}",
+        )  # fmt: skip
+        if any(_is_called(record, made.id) for record in self._records().values()):
+            raise exists
+        with self._revision("create", made, by_person) as draft:
+            if draft.exists(path):
+                raise exists
+            draft.write(path, f"{printer.show(made)}\n".encode("utf-8", "replace"))
+            there = parse_record(self.kind, draft.read(path), path)
+        return PageChange(there, draft.result)
+
+    def _update(self, name: str, changes: dict[str, Any], body: str | None, by_person: bool) -> PageChange:
+        if not changes and body is None:
+            raise Usage("nothing to change", hint=f"ua-memory {self.verb}s update --help")
+        path = (there := self.get(name)).place.path
+        with self._revision("update", there, by_person) as draft:
+            data = draft.read(path)
+            before = parse_record(self.kind, data, path)
+            data = document.set_front(data, changes) if changes else data
+            draft.write(path, data if body is None else _with_body(data, path, body), removes=[before])
+            after = parse_record(self.kind, draft.read(path), path)
+        return PageChange(after, draft.result, before)
+
+    @contextmanager
+    def _revision(self, did: str, record: P, by_person: bool) -> Iterator[Draft]:
+        with self._store.revision(f"{self.verb} {did}", door=self._door, by_person=by_person) as draft:
+            yield draft
+            draft.subject = f"{self.word}: {'change' if did == 'update' else did} {record.id}"
+            draft.trailers[self.verb.title()] = [stem(record)]
+
+    @property
+    def _folder(self) -> str:
+        return f"{LOGS}/{self.verb}s"
+
+    def _path(self, id: str) -> str:
+        """The path for an id. Usage for one that is not a valid file name on every system."""
+        word, hint = f"a {self.word}'s id", "use a to z, digits, - and _, as in alice-hosting"
+        if not _ID.fullmatch(id) or len(id) > LONGEST["id"]:
+            raise Usage(f"{id[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
+        path = f"{self._folder}/{id}.md"
+        if _RESERVED.fullmatch(id) or lines.day_of(path):
+            raise Usage(f"{id!r} cannot be {word}: this file name is reserved", hint=hint)
+        return path
+
+    def _records(self) -> dict[str, P]:
+        """{path: record}, without files that an editor has emptied to save them."""
+        there = sorted(file.path for file in self._store.files() if file.path.endswith(".md"))
+        paths = [path for path in there if lines.kind_of(path).name == self.verb.upper()]
+        records = (
+            (path, document.parse(self._store.accepted_bytes(path), path).of(self.kind)) for path in paths
+        )
+        return {path: found[0] for path, found in records if found}
 
 
 def max_tokens(data: bytes, path: str) -> int:
@@ -86,48 +160,20 @@ def recipe(record: Page) -> str:
     return document.texthash(" ".join(record.source_query.split()))
 
 
-# -- changing ------------------------------------------------------------------------------------------
+def stem(record: Page | MentalModel) -> str:
+    """The file name of a page or model without its ending, as trailers and links have it."""
+    return record.place.path.rpartition("/")[2].removesuffix(".md") or record.id
 
 
-def delete(store: Store, sort: PageKind, name: str, *, door: str, by_person: bool = False) -> PageChange:
-    """Delete a page or mental model. NotFound; Usage for a mental model unless `by_person`."""
-    if sort == "model":
-        require_person(by_person)
-    before = _find_record(store, sort, name)
-    with store.revision(f"{sort} delete", door=door, by_person=by_person) as draft:
-        draft.delete(before.place.path)
-        _set_subject(draft, sort, before, "delete")
-    return PageChange(before, draft.result, before)
+def parse_record(kind: type[P], data: bytes, path: str) -> P:
+    """The page or model that a file has. Malformed for an empty file."""
+    for record in document.parse(data, path).of(kind):
+        return record
+    raise _empty_error(path)
 
 
-def create(store: Store, sort: PageKind, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
-    path = path_of(sort, made.id)
-    if any(_is_called(record, made.id) for _, record in _records(store, sort)):
-        raise _exists_error(sort, made.id)
-    with store.revision(f"{sort} create", door=door, by_person=by_person) as draft:
-        if draft.exists(path):
-            raise _exists_error(sort, made.id)
-        draft.write(path, f"{printer.show(made)}\n".encode("utf-8", "replace"))
-        _set_subject(draft, sort, made, "create")
-        there = _record(draft.read(path), path)
-    return PageChange(there, draft.result)
-
-
-def update(
-    store: Store, sort: PageKind, name: str, changes: dict[str, Any], body: str | None, door: str,
-    by_person: bool,
-) -> PageChange:  # fmt: skip
-    if not changes and body is None:
-        raise Usage("nothing to change", hint=f"ua-memory {sort}s update --help")
-    path = _find_record(store, sort, name).place.path
-    with store.revision(f"{sort} update", door=door, by_person=by_person) as draft:
-        before = _record(draft.read(path), path)
-        data = draft.read(path)
-        data = document.set_front(data, changes) if changes else data
-        draft.write(path, data if body is None else _with_body(data, path, body), removes=[before])
-        _set_subject(draft, sort, before, "change")
-        after = _record(draft.read(path), path)
-    return PageChange(after, draft.result, before)
+def _empty_error(path: str) -> Malformed:
+    return Malformed("this file is empty", where=path, hint=f"rm {path}, or: ua-memory undo")
 
 
 def _with_body(data: bytes, path: str, body: str) -> bytes:
@@ -136,74 +182,9 @@ def _with_body(data: bytes, path: str, body: str) -> bytes:
     return head + f"\n{body}\n".replace("\n", before.newline).encode("utf-8", "replace")
 
 
-def _set_subject(draft: Draft, sort: PageKind, record: Page | MentalModel, did: str) -> None:
-    draft.subject = f"{_kind_name(sort)}: {did} {record.id}"
-    draft.trailers[sort.title()] = [stem(record)]
-
-
-# -- reading and checking ------------------------------------------------------------------------------
-
-
-def stem(record: Page | MentalModel) -> str:
-    """The file name of a page or model without its ending, as trailers and links have it."""
-    return record.place.path.rpartition("/")[2].removesuffix(".md") or record.id
-
-
-def _records(store: Store, sort: PageKind) -> Iterator[tuple[str, Page | MentalModel]]:
-    for file in sorted(file.path for file in store.files()):
-        wanted = lines.kind_of(file).name == sort.upper() and file.endswith(".md")
-        found = _parse_record(store.accepted_bytes(file), file) if wanted else None
-        if found:  # None as well if an editor has emptied it to save it
-            yield file, found
-
-
-def _parse_record(data: bytes, path: str) -> Page | MentalModel | None:
-    return next((r for r in document.parse(data, path).records if isinstance(r, (Page, MentalModel))), None)
-
-
-def _record(data: bytes, path: str) -> Page | MentalModel:
-    found = _parse_record(data, path)
-    if found is None:
-        raise _empty_error(path)
-    return found
-
-
-def _empty_error(path: str) -> Malformed:
-    return Malformed("this file is empty", where=path, hint=f"rm {path}, or: ua-memory undo")
-
-
-def _find_record(store: Store, sort: PageKind, name: str) -> Page | MentalModel:
-    name = name.strip("[]").partition("#")[0].removeprefix(f"{FOLDERS[sort]}/").removesuffix(".md")
-    there, path = dict(_records(store, sort)), f"{FOLDERS[sort]}/{name}.md"
-    if found := there.get(path):
-        return found
-    if any(file.path == path for file in store.files()):
-        raise _empty_error(path)
-    named = [record for record in there.values() if _is_called(record, name)]
-    named = [record for record in named if record.id == name] or named
-    if len(named) == 1:
-        return named[0]
-    known = ", ".join(stem(record) for record in there.values()) or "none"
-    raise NotFound(
-        f"no {_kind_name(sort)} {name!r} (there are: {known})", where=FOLDERS[sort],
-        hint=f"ua-memory {sort}s list",
-    )  # fmt: skip
-
-
 def _is_called(record: Page | MentalModel, name: str) -> bool:
     """Whether a record has this name, ignoring case: some file systems do not tell `Alice` from `alice`."""
     return name.casefold() in (stem(record).casefold(), record.id.casefold())
-
-
-def _exists_error(sort: PageKind, name: str) -> Usage:
-    return Usage(
-        f"{_kind_name(sort)} {name!r} already exists", where=FOLDERS[sort],
-        hint=f"ua-memory {sort}s update {name}",
-    )  # fmt: skip
-
-
-def _kind_name(sort: PageKind) -> str:
-    return "page" if sort == "page" else "mental model"
 
 
 def require_person(by_person: bool) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import (
     BudgetSpent,
@@ -36,6 +36,7 @@ from ua_memory.knowledge.pages import (
     P,
     PageChange,
     PageEditor,
+    PageFiles,
     RefusedEdit,
     escape_line,
     placeholder,
@@ -914,7 +915,7 @@ class Refresher:
         path = page.place.path
         if not dry_run:
             self.store.adopt([path])  # an old buffer is merged before the page is read
-        state = self.state(pages.get_record(self.store, Page, pages.stem(page)))
+        state = self.state(pages.parse_record(Page, self.store.accepted_bytes(path), path))
         has_draft = state.why_stale.draft and self.model is not None
         if not (state.why_stale or full or has_draft):
             return RefreshResult(state.page, "", state.why_stale, notes=state.why_stale.notes)
@@ -1130,41 +1131,26 @@ _FATAL_ERRORS = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
 """Errors that every other page would have, too."""
 
 
-@checked
-class _PageFiles(Generic[P]):
+class _RefreshedFiles(PageFiles[P]):
     """The knowledge pages or mental models of one bank; `update` brings its index up to date."""
-
-    kind: type[P]
 
     def __init__(
         self, store: Store, door: str, models: ModelAccess, facts: Callable[[], Facts],
         search: Callable[..., SearchResult], update: Callable[[], object],
     ) -> None:  # fmt: skip
-        self._store, self._door, self._models = store, door, models
-        self._facts, self._search, self._update = facts, search, update
-
-    def list(self) -> Sequence[P]:
-        """All of them."""
-        return pages.all_records(self._store, self.kind)
-
-    def get(self, id: str) -> P:
-        """One of them. NotFound."""
-        return pages.get_record(self._store, self.kind, id)
-
-    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
-        """Delete one. NotFound; Usage for a mental model unless `by_person`."""
-        return pages.delete(self._store, pages.KINDS[self.kind], id, door=self._door, by_person=by_person)
+        super().__init__(store, door)
+        self._models, self._facts, self._search, self._update_index = models, facts, search, update
 
     def _refresher(self, model: Model | None, at: ModelOrEndpoint) -> Refresher:
-        memory = (self._store, self._facts(), self._search, self._update)
+        memory = (self._store, self._facts(), self._search, self._update_index)
         return Refresher(*memory, door=self._door, model=model, at=at)
 
 
 @checked
-class Pages(_PageFiles[Page]):
+class Pages(_RefreshedFiles[Page]):
     """The knowledge pages of one bank."""
 
-    kind = Page
+    kind, verb, word = Page, "page", "page"
 
     def create(
         self, id: str, name: str, source_query: str, tags: Sequence[str] = (), *, by_person: bool = False
@@ -1172,7 +1158,7 @@ class Pages(_PageFiles[Page]):
         """Create a page that tracks a question; `refresh` writes its body. Usage."""
         name, query = pages.check_line(name, "name"), pages.check_line(source_query, "source_query")
         made = Page(id, name, query, pages.check_tags(tags))
-        return pages.create(self._store, "page", made, self._door, by_person)
+        return self._create(made, by_person)
 
     def update(
         self, id: str, *, name: str | None = None, source_query: str | None = None,
@@ -1183,7 +1169,7 @@ class Pages(_PageFiles[Page]):
         keys = {"name": name, "source_query": source_query}
         changes: dict[str, Any] = {k: pages.check_line(new, k) for k, new in keys.items() if new is not None}
         changes |= {"tags": [*pages.check_tags(tags)] or None} if tags is not None else {}
-        return pages.update(self._store, "page", id, changes, None, self._door, by_person)
+        return self._update(id, changes, None, by_person)
 
     def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
@@ -1238,17 +1224,17 @@ class Pages(_PageFiles[Page]):
 
 
 @checked
-class MentalModels(_PageFiles[MentalModel]):
+class MentalModels(_RefreshedFiles[MentalModel]):
     """The mental models of one bank: written by a person; memory only proposes changes."""
 
-    kind = MentalModel
+    kind, verb, word = MentalModel, "model", "mental model"
 
     def create(
         self, id: str, name: str, body: str, tags: Sequence[str] = (), *, by_person: bool = False
     ) -> PageChange:
         """Create a mental model. Usage unless `by_person`."""
         made = MentalModel(id, pages.check_line(name, "name"), pages.check_tags(tags), pages.check_body(body))
-        return pages.create(self._store, "model", made, self._door, pages.require_person(by_person))
+        return self._create(made, pages.require_person(by_person))
 
     def update(
         self, id: str, *, name: str | None = None, body: str | None = None, by_person: bool = False
@@ -1257,7 +1243,7 @@ class MentalModels(_PageFiles[MentalModel]):
         changes = {} if name is None else {"name": pages.check_line(name, "name")}
         text = None if body is None else pages.check_body(body)
         pages.require_person(by_person)
-        return pages.update(self._store, "model", id, changes, text, self._door, by_person)
+        return self._update(id, changes, text, by_person)
 
     def propose(self, id: str, *, model: ModelOrEndpoint = None) -> Proposal:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's

@@ -278,8 +278,7 @@ class Store:
         """Whether a person wrote a committed line of a file by hand, not by `insert`."""
         with contextlib.suppress(GitFailed):
             (row,) = self.history.blame(path, data, lines=(line, line))
-            if row.author != MACHINE[0] and row.revision.strip("0"):
-                return self.history.show(row.revision).trailer("Memory-Op") != "insert"
+            return row.author != MACHINE[0] and bool(row.revision.strip("0")) and row.op != "insert"
         return False
 
     # -- concurrent git commands ---------------------------------------------------------------------

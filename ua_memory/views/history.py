@@ -21,7 +21,7 @@ from ua_memory.views.output import Field, Screen, Styled, commit_label, count, f
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
-    from ua_memory.knowledge.lineage import Chain, CitingStep, LineCommit, Link, SentenceStep
+    from ua_memory.knowledge.lineage import Chain, CitingStep, Link, SentenceStep
     from ua_memory.knowledge.trust import BrokenLink
     from ua_memory.upkeep.archive import RestoreResult
     from ua_memory.upkeep.audit import StatementChange
@@ -785,7 +785,7 @@ class _ChainTree:
         if step.retired:
             self._line(rest, (f"retired: {step.retired}", "warn"))
 
-    def _written(self, written: LineCommit | None) -> list[Styled]:
+    def _written(self, written: BlameLine | None) -> list[Styled]:
         if written is None:
             return [("  not committed yet", "warn")]
         when = written.when.astimezone(self.now.tzinfo)
@@ -819,7 +819,8 @@ def chain_json(chain: Chain) -> dict[str, Any]:
 
 
 def _step_json(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
-    found = {"step": "sentence", **fields(step, "text", "place", "written?")}
+    written = ("written?", ("revision", "author", "when", "op", "subject"))
+    found = {"step": "sentence", **fields(step, "text", "place", written)}
     if isinstance(step, FactStep):
         said = ("origin", "client?", "session?", "day?", "time?", "source as trail?", "through?", "words?")
         quotes = ("quotes", ("text?", "source?"))
