@@ -811,7 +811,7 @@ def test_requests_at_once_start_one_child_where_no_daemon_runs(monkeypatch: pyte
     children: list[str] = []
 
     def ask_daemon(*_given: Any) -> tuple[dict[str, Any] | None, str]:
-        return ({"text": "daemon"}, "") if children else (None, relay.NOT_RUNNING)
+        return ({"text": "daemon"}, "") if children else (None, relay.connect.NOT_RUNNING)
 
     def ask_child(*_given: Any) -> dict[str, Any]:
         time.sleep(0.2)

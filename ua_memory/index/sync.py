@@ -17,15 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ua_memory.discovery import INDEX_VERSION
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage, checked
 from ua_memory.git.process import filesystem_now
+from ua_memory.index import embedding as index_embedding
 from ua_memory.index import items as index_items
-from ua_memory.index.embedding import (
-    Cache,
-    CrossEncoder,
-    EmbeddingUnavailable,
-    Embeds,
-    embed_in_batches,
-    embedder,
-)
+from ua_memory.index import vectors as index_vectors
+from ua_memory.index import words as index_words
+from ua_memory.index.embedding import Cache, EmbeddingUnavailable, Embeds
 from ua_memory.index.filters import LISTED_KINDS, Filters
 from ua_memory.index.generations import (
     Generations,
@@ -36,43 +32,10 @@ from ua_memory.index.generations import (
     dump_problems,
     io_as_cannot_write,
 )
-from ua_memory.index.items import (
-    SESSION,
-    chunks,
-    lines_hash,
-    open_read_only,
-    placeholders,
-    with_heading,
-)
+from ua_memory.index.items import chunks, lines_hash, open_read_only, placeholders
 from ua_memory.index.outside import OutsideFiles, is_outside
-from ua_memory.index.vectors import (
-    InMemoryVectors,
-    ServerConnection,
-    ServerUnavailable,
-    ServerVectors,
-    VectorLock,
-    VectorMark,
-    VectorsDamaged,
-    VectorsForked,
-    VectorsLocked,
-    VectorStore,
-    VectorsUnavailable,
-    cached_vectors,
-    delete_vectors,
-    machine_id,
-    mark_matches,
-    open_vectors,
-)
-from ua_memory.index.words import (
-    CurrentIndex,
-    DayCount,
-    ItemCounts,
-    WordIndex,
-    days,
-    is_damaged,
-    items_citing,
-    value_counts,
-)
+from ua_memory.index.vectors import VectorMark, VectorStore
+from ua_memory.index.words import CurrentIndex, DayCount, ItemCounts, WordIndex
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
@@ -289,10 +252,10 @@ class Index:
         self._current = CurrentIndex(self.generations)
         self._embeds: Embeds | None = embeds
         self._vectors: VectorStore | None = None
-        self._connection: ServerConnection | None = None
-        self._owner: VectorLock | None = None
+        self._connection: index_vectors.ServerConnection | None = None
+        self._owner: index_vectors.VectorLock | None = None
         self._cache: Cache | None = None
-        self._cross: CrossEncoder | None = None
+        self._cross: index_embedding.CrossEncoder | None = None
         self._given_embeds = embeds
         self.lock = threading.RLock()
         self.behind = False
@@ -321,30 +284,32 @@ class Index:
         """The vectors: on the configured server, else in the generation's folder, under its lock.
         VectorsUnavailable if they cannot be opened."""
         if self._current.folder is None:
-            raise VectorsUnavailable(self._current.why)
+            raise index_vectors.VectorsUnavailable(self._current.why)
         if self.store.now().year < 1970:
-            raise VectorsUnavailable("the clock is set before 1970, which Chroma does not support")
+            raise index_vectors.VectorsUnavailable(
+                "the clock is set before 1970, which Chroma does not support"
+            )
         if self._vectors is None:
             url = self.store.config.chroma_url
             self._vectors = self._on_server() if url else self._in_folder(self._current.folder)
         return self._vectors
 
     def _on_server(self) -> VectorStore:
-        self._connection = self._connection or ServerConnection(self.store.config.chroma_url)
+        self._connection = self._connection or index_vectors.ServerConnection(self.store.config.chroma_url)
         bank = self.store.bank
         mark = self.generations.folder / "server.json"
-        return ServerVectors(
-            self._connection, self.store.config.id, machine_id(bank.state), self.embedding, mark
+        return index_vectors.ServerVectors(
+            self._connection, self.store.config.id, index_vectors.machine_id(bank.state), self.embedding, mark
         )
 
     def _in_folder(self, generation: Path) -> VectorStore:
-        self._owner = self._owner or VectorLock(self.generations.folder / "owner.lock")
-        return open_vectors(generation / "chroma", self._owner, self._current.notes)
+        self._owner = self._owner or index_vectors.VectorLock(self.generations.folder / "owner.lock")
+        return index_vectors.open_vectors(generation / "chroma", self._owner, self._current.notes)
 
     @property
     def embeds(self) -> Embeds:
         """The embedder. EmbeddingUnavailable if there is none."""
-        self._embeds = self._embeds or embedder(self.embedding)
+        self._embeds = self._embeds or index_embedding.embedder(self.embedding)
         return self._embeds
 
     @property
@@ -353,13 +318,13 @@ class Index:
         return bool(getattr(self._embeds, "ready", False))
 
     @property
-    def cross(self) -> CrossEncoder | None:
+    def cross(self) -> index_embedding.CrossEncoder | None:
         """The configured cross-encoder, loaded on first use."""
         folder = self.store.config.cross_encoder
         if not folder:
             return None
         if self._cross is None or self._cross.folder != Path(folder):
-            self._cross = CrossEncoder(Path(folder))
+            self._cross = index_embedding.CrossEncoder(Path(folder))
         return self._cross
 
     @property
@@ -451,10 +416,10 @@ class Index:
         while another process has the vectors open, CannotWrite for errors of the file system."""
         self.generations.make_folder()
         self._close_vectors()
-        owner = VectorLock(self.generations.folder / "owner.lock")
+        owner = index_vectors.VectorLock(self.generations.folder / "owner.lock")
         try:
             owner.acquire()
-        except VectorsUnavailable as error:
+        except index_vectors.VectorsUnavailable as error:
             raise Busy(
                 str(error), where=str(self.generations.folder), hint="stop the daemon, try again"
             ) from error
@@ -483,7 +448,7 @@ class Index:
                     return Refresh(files=Manifest(self.words.db).count())
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                if not again or not is_damaged(error):
+                if not again or not index_words.is_damaged(error):
                     self._current.notes.append(f"the word index could not be updated: {error}")
                     return Refresh(left_files=self._files_left(seen))
                 self._close_vectors()
@@ -502,25 +467,29 @@ class Index:
         for again in (True, False):
             try:
                 return READY, catch_up(self.words, self.vectors, self.cache, self.embeds, progress, stop)
-            except VectorsDamaged as error:
+            except index_vectors.VectorsDamaged as error:
                 if not again or self._current.folder is None:
                     return str(error), CatchUp()
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
-            except (ServerUnavailable, VectorsForked, VectorsLocked) as error:
+            except (
+                index_vectors.ServerUnavailable,
+                index_vectors.VectorsForked,
+                index_vectors.VectorsLocked,
+            ) as error:
                 return self._use_cache(error, progress, stop)
-            except (VectorsUnavailable, EmbeddingUnavailable) as error:
+            except (index_vectors.VectorsUnavailable, EmbeddingUnavailable) as error:
                 return str(error), CatchUp()
             except (sqlite3.DatabaseError, OSError) as error:
                 return f"the embedding cache cannot be used: {error}", CatchUp()
         raise AssertionError("unreachable")
 
     def _use_cache(
-        self, why: VectorsUnavailable, progress: Progress | None, stop: Stop | None
+        self, why: index_vectors.VectorsUnavailable, progress: Progress | None, stop: Stop | None
     ) -> tuple[str, CatchUp]:
         """Search the cache instead, more slowly. Without Chroma new texts are embedded into it; another
         process that has it open embeds them itself, and with too many texts only words are searched."""
-        locked = isinstance(why, VectorsLocked)
+        locked = isinstance(why, index_vectors.VectorsLocked)
         if locked and self.words.count() > COMPARE_BATCH:
             return str(why), CatchUp()
         try:
@@ -537,16 +506,18 @@ class Index:
         if self._vectors and self._current.folder:
             self._vectors.close()
             self._vectors = None
-            delete_vectors(self._current.folder / "chroma")  # the lock is still ours
+            index_vectors.delete_vectors(self._current.folder / "chroma")  # the lock is still ours
 
     @synchronized
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (text id, cosine), best first. VectorsUnavailable."""
         try:
             if not self.behind:
-                self.vectors.mirror(lambda: cached_vectors(self.words, self.cache, self.embeds.model))
+                self.vectors.mirror(
+                    lambda: index_vectors.cached_vectors(self.words, self.cache, self.embeds.model)
+                )
             return self.vectors.query(vectors, limit)
-        except (ServerUnavailable, VectorsForked, VectorsLocked):
+        except (index_vectors.ServerUnavailable, index_vectors.VectorsForked, index_vectors.VectorsLocked):
             return nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 
 
@@ -644,7 +615,9 @@ def embed(
     `stop` returns true, end with those done so far."""
     runs = _runs_of(words, missing)
     names, left, done = [name for run in runs for name in run], set(missing), 0
-    batches = embed_in_batches(embeds, [list(run.values()) for run in runs], progress, whole=stop is None)
+    batches = index_embedding.embed_in_batches(
+        embeds, [list(run.values()) for run in runs], progress, whole=stop is None
+    )
     with closing(batches):  # ends its child process, if it has one
         for found in batches:
             batch = dict(zip(names[done : done + len(found)], found, strict=True))
@@ -663,16 +636,15 @@ def _runs_of(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
     single: list[dict[str, str]] = []
     shared_runs: set[str] = set()
     # Of a session's title only what its context has is embedded.
-    heading = (
-        f"CASE record WHEN '{SESSION}' THEN substr(context, 1, instr(context, char(10)) - 1) ELSE heading END"
-    )
+    title = "substr(context, 1, instr(context, char(10)) - 1)"
+    heading = f"CASE record WHEN '{index_items.SESSION}' THEN {title} ELSE heading END"
     for part in chunks(names):
         query = f"SELECT run, vhash, {heading}, text FROM items WHERE vhash IN ({placeholders(part)})"
         for run, name, over, text in words.db.execute(f"{query} GROUP BY vhash", part):
             if run:
                 shared_runs.add(run)
             else:
-                single.append({name: with_heading(over, text)})
+                single.append({name: index_items.with_heading(over, text)})
     together: dict[str, dict[str, str]] = {}
     for part in chunks(sorted(shared_runs)):
         for run, name, text in words.db.execute(
@@ -744,7 +716,7 @@ def _proof(store: Store) -> str:
 
 def _vectors(folder: Path, meta: dict[str, str]) -> str:
     try:
-        same = mark_matches(json.loads((folder / "chroma.json").read_text()), meta)
+        same = index_vectors.mark_matches(json.loads((folder / "chroma.json").read_text()), meta)
     except (OSError, ValueError, RecursionError):
         return "none yet"
     except (KeyError, TypeError):
@@ -769,7 +741,7 @@ def nearest(
     """For each vector the nearest texts as (text id, cosine), in the format of `VectorStore.query`."""
     best: list[list[tuple[str, float]]] = [[] for _ in vectors]
     for part in chunks(sorted(words.text_ids()), COMPARE_BATCH):
-        cached = InMemoryVectors(cache.get(model, part))
+        cached = index_vectors.InMemoryVectors(cache.get(model, part))
         for number, vector in enumerate(vectors):
             found = [*best[number], *cached.query(vector, limit)]
             best[number] = sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
@@ -914,7 +886,7 @@ class Facts:
         where = filters or Filters()
         where = replace(where, since=since or where.since, until=until or where.until)
         with self._index().refreshed() as words:
-            return days(words, where)
+            return index_words.days(words, where)
 
     def counts(self, filters: Filters | None = None) -> ItemCounts:
         """How many items `list` has with these filters, and of each kind, origin …. The index is refreshed
@@ -922,7 +894,7 @@ class Facts:
         where = filters or Filters()
         where = replace(where, kinds=where.kinds or LISTED_KINDS, retired=bool(where.retired))
         with self._index().refreshed() as words:
-            return value_counts(words, where)
+            return index_words.value_counts(words, where)
 
     def lookup(self) -> FindEqual:
         """A function from a text to the files that may have facts with this text (`spellings`), including
@@ -986,7 +958,7 @@ class _CitationWalk:
         unique = block != ref and len(words.files_of(block)) < 2
         blocks = [ref, block] if unique else [ref]
         self._path.append(ref)
-        items = items_citing(words, blocks)
+        items = index_words.items_citing(words, blocks)
         found = [step for item in items for step in self._steps(item, frozenset(blocks))]
         self._path.pop()
         return tuple(found)

@@ -25,29 +25,8 @@ from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
 from ua_memory.index.generations import Generations, create_private_file
-from ua_memory.index.items import (
-    COLUMNS,
-    LABEL,
-    LINKED,
-    SCHEMA,
-    SENTENCE_START,
-    WITHIN,
-    IndexItem,
-    LogCache,
-    chunks,
-    from_row,
-    placeholders,
-    to_row,
-)
-from ua_memory.index.terms import (
-    EXACT_TOKENIZER,
-    STEMMER_TABLES,
-    Query,
-    clean,
-    distinct_words,
-    fts_text,
-    guess_languages,
-)
+from ua_memory.index.items import COLUMNS, IndexItem, chunks, from_row, placeholders
+from ua_memory.index.terms import Query, clean, distinct_words, fts_text
 from ua_memory.records import Place
 
 # -- vocabulary --------------------------------------------------------------------------------------------
@@ -70,7 +49,7 @@ class Vocabulary:
         self._version = -1
         self.is_fixed = False
         """Whether all is read from one snapshot, see `WordIndex.reading`."""
-        for statement in STEMMER_TABLES:
+        for statement in index_terms.STEMMER_TABLES:
             db.execute(statement)
 
     def item_stems(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -193,7 +172,9 @@ def fts_expression(query: Query) -> str:
 def matching(query: Query, texts: Sequence[str]) -> list[bool]:
     """Whether each text matches a query without stemming, by which "news" would match "new"."""
     with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT_TOKENIZER}")')
+        db.execute(
+            f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{index_terms.EXACT_TOKENIZER}")'
+        )
         rows = enumerate(fts_text(clean(text)) for text in texts)
         db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
         matches = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (fts_expression(query),))
@@ -354,7 +335,7 @@ class WordIndex:
         self.file = file
         self._spelled: set[str] = set()
         self._with_forms = defaultdict[str, set[str]](set)
-        self.long_logs = LogCache()
+        self.long_logs = index_items.LogCache()
         self._indexed_context = lru_cache(maxsize=256)(fts_text)  # items under one heading share it
         if file != ":memory:":
             create_private_file(file)
@@ -381,7 +362,7 @@ class WordIndex:
         if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
             with self.writing():
                 if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                    for statement in SCHEMA:
+                    for statement in index_items.SCHEMA:
                         self.db.execute(statement)
                     self.set_meta("schema", INDEX_VERSION)
                     self.set_meta("epoch", secrets.token_hex(8))
@@ -515,7 +496,7 @@ class WordIndex:
         first = self.db.execute("SELECT coalesce(max(rowid), 0) + 1 FROM items").fetchone()[0]
         self.db.executemany(
             f"INSERT INTO items ({COLUMNS}) VALUES ({placeholders(COLUMNS.split(','))})",
-            (to_row(first + n, item, digest) for n, (item, digest) in enumerate(new)),
+            (index_items.to_row(first + n, item, digest) for n, (item, digest) in enumerate(new)),
         )
         texts = [(fts_text(item.text), self._indexed_context(item.context)) for item, _ in new]
         self.db.executemany(
@@ -533,7 +514,7 @@ class WordIndex:
         for text in texts:
             own = distinct_words(" ".join(text))
             every |= own
-            for language in guess_languages(own):
+            for language in index_terms.guess_languages(own):
                 by_language[language] |= own
         new = every - self._spelled
         index_terms.add_spellings(self.db, new)
@@ -901,8 +882,8 @@ def name_counts(words: WordIndex) -> list[NameCount]:
     """All names that occur not only as the first word of a sentence, the most frequent first."""
     rows = words.db.execute(
         f"SELECT name, count(*), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
-        f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {SENTENCE_START}"
-        " ORDER BY count(*) DESC, name"
+        " FROM names JOIN items ON items.rowid = names.item GROUP BY name"
+        f" HAVING max(how) > {index_items.SENTENCE_START} ORDER BY count(*) DESC, name"
     )
     return [NameCount(*row) for row in rows]
 
@@ -931,9 +912,9 @@ class Spellings:
         ).fetchall()  # fmt: skip
         spellings = Counter(one for spelled, _, _ in rows for one in spelled.split("\n"))
         spelling = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
-        if any(stands & LINKED for _, stands, _ in rows):
+        if any(stands & index_items.LINKED for _, stands, _ in rows):
             return NameSpelling(spelling, False)
-        within = all(stands & WITHIN for _, stands, _ in rows)
+        within = all(stands & index_items.WITHIN for _, stands, _ in rows)
         return NameSpelling(spelling, within or _is_label(spelling, rows) or self._is_word(spelling))
 
     def _is_word(self, name: str) -> bool:
@@ -956,7 +937,9 @@ class Spellings:
 
 def _is_label(name: str, rows: Sequence[tuple[str, int, str]]) -> bool:
     """Whether a name mostly stands before a colon or in a table cell, without being a speaker."""
-    places = [where for spelled, stands, where in rows if stands & LABEL and name in spelled.split("\n")]
+    places = [
+        where for spelled, stands, where in rows if stands & index_items.LABEL and name in spelled.split("\n")
+    ]
     return len(places) >= SHARE_LABELLED * len(rows) and len(places) < 2 * len(set(places))
 
 
@@ -1001,7 +984,7 @@ def co_occurring(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:
     found = defaultdict[str, set[int]](set)
     for part in chunks(sorted(own)):
         sql = (
-            f"SELECT name, item FROM names WHERE how > {SENTENCE_START} AND item IN"
+            f"SELECT name, item FROM names WHERE how > {index_items.SENTENCE_START} AND item IN"
             f" (SELECT item FROM names WHERE name IN ({placeholders(part)}))"
         )
         for name, item in words.db.execute(sql, part):

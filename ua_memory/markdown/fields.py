@@ -10,22 +10,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Any
 
+from ua_memory import records
 from ua_memory.markdown.blocks import Item
 from ua_memory.markdown.lines import decode, encode_value, is_id
-from ua_memory.records import (
-    KINDS,
-    ORIGINS,
-    TEXT_KEYS,
-    Entity,
-    Fact,
-    Observation,
-    Opinion,
-    Proof,
-    Quote,
-    Tombstone,
-    Was,
-    ref_of,
-)
+from ua_memory.records import Proof, Quote, Was
 
 # -- values ------------------------------------------------------------------------------------------------
 # One metadata value ↔ what it says: times, names, tags, quotes, citations.
@@ -100,8 +88,8 @@ def read_origin(value: str) -> dict[str, Any]:
         at = value.find("(")
         if at == 0 or value[at - 1 : at] == " ":
             word, source = value[:at].rstrip(_BLANK), decode(value[at + 1 : -1])
-    if word not in ORIGINS and (word or source is None):
-        raise ValueError(f"is not one of {', '.join(ORIGINS)}")
+    if word not in records.ORIGINS and (word or source is None):
+        raise ValueError(f"is not one of {', '.join(records.ORIGINS)}")
     return {"origin": word or None, "source": source}
 
 
@@ -304,10 +292,10 @@ _TAGS = Field("tags", lambda value: {"tags": read_tags(value)}, lambda tags: [wr
 _ENDING = (_text_field("retired"), _text_field("flag"))
 
 FIELDS: Mapping[type, tuple[Field, ...]] = {
-    Fact: (
-        _choice_field("kind", KINDS, "world"),
+    records.Fact: (
+        _choice_field("kind", records.KINDS, "world"),
         _time_field("when"),
-        *map(_text_field, TEXT_KEYS),
+        *map(_text_field, records.TEXT_KEYS),
         _one_value("importance", read_count, str),
         _ENTITIES,
         _TAGS,
@@ -317,7 +305,7 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         Field("origin", read_origin, lambda r: filter(None, [write_origin(r.origin, r.source)])),
         *_ENDING,
     ),
-    Observation: (
+    records.Observation: (
         Field(
             "proofs",
             lambda value: {"count": read_count(value)},
@@ -331,10 +319,10 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _one_per_line("was", "was", read_was, write_was),
         _ENTITIES,
         _TAGS,
-        _choice_field("origin", ORIGINS),
+        _choice_field("origin", records.ORIGINS),
         *_ENDING,
     ),
-    Opinion: (
+    records.Opinion: (
         _choice_field("kind", OPINION_KINDS, "opinion"),
         _one_value("confidence", read_confidence, lambda number: repr(abs(float(number)))),
         _one_per_line("because", "because", read_proof, write_proof),
@@ -343,11 +331,11 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _TAGS,
         *_ENDING,
     ),
-    Entity: (
+    records.Entity: (
         _many_values("alias", "aliases", read_names, lambda names: map(write_name, names)),
         _many_values("not", "nots", read_names, lambda names: map(write_name, names)),
     ),
-    Tombstone: (_text_field("hash"), _time_field("on")),
+    records.Tombstone: (_text_field("hash"), _time_field("on")),
 }
 _ROWS = {kind: {row.key: row for row in rows} for kind, rows in FIELDS.items()}
 KEYS: Mapping[type, frozenset[str]] = {kind: frozenset(rows) for kind, rows in _ROWS.items()}
@@ -415,7 +403,7 @@ class Citation:
     @property
     def ref(self) -> str:
         """What the id is known by; see `ref_of`."""
-        return ref_of(self.file, self.id)
+        return records.ref_of(self.file, self.id)
 
 
 def link_to(name: str, block: str) -> str:

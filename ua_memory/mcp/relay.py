@@ -9,15 +9,7 @@ import re
 import sys
 
 from ua_memory import discovery
-from ua_memory.daemon.connect import (
-    LOST_ANSWER,
-    MOST_INPUT,
-    NOT_RUNNING,
-    NoAnswer,
-    candidate_banks,
-    option_value,
-    run_in_daemon,
-)
+from ua_memory.daemon import connect
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -327,11 +319,11 @@ def ask_memory(
             return found
         if None in running:
             return {"text": "cancelled", "failed": True}
-        if why == NOT_RUNNING and one_child is not None:
+        if why == connect.NOT_RUNNING and one_child is not None:
             with one_child:
                 return ask_memory(words, request, mode, running)
         # The child starts a daemon if none is running; one that refused would refuse again.
-        mode = mode if why == NOT_RUNNING or mode == "require" else "off"
+        mode = mode if why == connect.NOT_RUNNING or mode == "require" else "off"
     return _ask_child([*words, "--call"], data, mode, running)
 
 
@@ -349,12 +341,15 @@ def _ask_daemon(words: list[str], data: bytes, running: list[Any]) -> tuple[dict
         if None in running:
             daemon.shutdown(2)
 
-    if len(data) > MOST_INPUT:
+    if len(data) > connect.MOST_INPUT:
         return None, "the request is too large"
     try:
-        code, _, why = run_in_daemon(words, data, 0, write, on_connect)
-    except NoAnswer:  # it may be done: not a second time
-        return {"text": f"Memory cannot be used: {LOST_ANSWER} (see: ua-memory log)", "failed": True}, ""
+        code, _, why = connect.run_in_daemon(words, data, 0, write, on_connect)
+    except connect.NoAnswer:  # it may be done: not a second time
+        return {
+            "text": f"Memory cannot be used: {connect.LOST_ANSWER} (see: ua-memory log)",
+            "failed": True,
+        }, ""
     return (None, why) if code is None else (_result(code, texts[1], texts[2]), "")
 
 
@@ -432,7 +427,7 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
     which takes 60 ms and twice the memory of this process.
     """
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    roots = candidate_banks(words, os.getcwd(), home)  # noqa: PTH109
+    roots = connect.candidate_banks(words, os.getcwd(), home)  # noqa: PTH109
     found = (_mcp_settings(f"{root}/{discovery.SETTINGS}") for root in roots)
     written = next((each for each in found if each is not None), {})
     written |= _mcp_settings(f"{discovery.user_folder({'HOME': home, **os.environ})}/{discovery.USER}") or {}
@@ -462,7 +457,7 @@ def start_daemon(words: list[str]) -> None:
     """Start a daemon with its model loaded before a tool is called, without waiting."""
     from ua_memory.daemon.spawn import start_warm_daemon
 
-    bank = option_value(words, "--bank")
+    bank = connect.option_value(words, "--bank")
     try:
         start_warm_daemon(["--bank", bank] if bank else [], os.environ, cwd=None)
     except OSError as error:
