@@ -27,7 +27,6 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.recall.dedupe import SPEAKER, is_quoted_in
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
-from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import apart, entities, foreign_stop_words, in_lexicon, numerals
 from ua_memory.text.questions import begins_question, word_stem
 from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, ENDED, Move, sentences
@@ -180,11 +179,6 @@ _TURNED = re.compile(
     r"\b(?:switch|mov|chang|migrat|convert)ed\b(?:\s+\S+){0,4}?\s+(?:over\s+)?(?:in)?to\s|\brenamed\b|\b(?:rewrote|ported)\b.*\b(?:to|in)\s"
 )
 """A thing that became, or was put into, another."""
-_GIVES_WAY = (
-    r"(?:(?:over|instead|place|plaats)\s+(?:\w+\s+){0,4}?(?:from|of|van)|succeed\w*|replac\w*|von(?=.*übern)|übern\w+\s+von|löst"
-    r"|(?:an)?statt|opvolg\w+\s+van|vervang\w*|lugar\s+d[oa]|posto\s+di|succ[éè]d\w+\s+à|remplac\w+|place\s+d['’e]|(?:lugar|vez)\s+de|(?:sustitu|reemplaz|suced)\w+\s+a)\s*"
-)
-"""What stands before the name of who passes on a role: taken over from / instead of / Ines."""
 _OF = re.compile(
     r"(\w+)\s(?:of|for|für|von|vo[mr]|de[ls]?|du|pour|para|dell[aeo]|di|d[ao]s?|van)\s(?:(?:the|my|our|de[rmn]|la|l[eo]s?|het)\s)?(\w+)"
 )
@@ -292,10 +286,6 @@ class _ValueSentence:
     def says_change(self) -> bool:
         """Whether it states a change, outside of its reason: "slow because 57 dropped the index"."""
         return CHANGED_FOLDED.search(_REASON_CLAUSE.sub(" ", self.folded)) is not None
-
-    @cached_property
-    def gives_way(self) -> bool:
-        return re.search(rf"\b{_GIVES_WAY}", self.text) is not None
 
     def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
@@ -528,10 +518,7 @@ class _Comparison:
         kinds -= set() if changed else {"day"}
         if not any(new.values[kind] - old.values.get(kind, frozenset()) for kind in kinds):
             may = new.values == old.values and (changed or new.denies != old.denies or new.changed)
-            other = may and (
-                _contradicts(new, old) or _renames(new, old, self.asked) or _passes_on(new, old, self.asked)
-            )
-            return "" if other else _NO_OTHER_VALUE
+            return "" if may and _contradicts(new, old) else _NO_OTHER_VALUE
         same = bool(old.counted) and old.counted <= new.counted and old.stated <= new.stated
         if same and not new.leaves_value_of(old):
             return "it counts the same"  # "all 6 projectors run 4.3" replaces nothing of 6 projectors
@@ -564,7 +551,7 @@ class _Comparison:
         if not (named and new.words - old.words - self.asked and self._is_asked(wanted)):
             return False
         theirs = _stems(" ".join(entities(old.text)))
-        if named & theirs and not new.names - theirs:
+        if named & theirs and not (new.names - theirs or wanted <= new.words):
             return False
         begins = _stems(" ".join(words_of(new.text)[:2]))
         if wanted.isdisjoint(new.words) and named.isdisjoint(theirs & begins):
@@ -680,28 +667,6 @@ def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
         mine, theirs = mine - new.names, theirs - old.names
     shared = len(mine & theirs)
     return shared >= 2 and shared >= _MIN_OVERLAP_NEGATED * max(len(mine), len(theirs))
-
-
-def _renames(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
-    """Whether the new sentence states a change and gives one other name for what is asked for: "My doctor is
-    Dr Salvi", "I changed doctor: now I see Dr Pini"."""
-    if not (old.names and new.names - old.names and new.changed):
-        return False
-    own = (asked & old.words) - old.names
-    if not own or not own <= new.words - new.names:
-        return False
-    given = "|".join(map(re.escape, own))
-    named = re.search(rf"\b(?:{given})\w*\s*(?:[:,=]|{_IS}\b)", new.folded)
-    return bool(named) and len(entities(new.text)) == 1 and not any(map(is_name, words_of(new.text)))
-
-
-def _passes_on(new: _ValueSentence, old: _ValueSentence, asked: frozenset[str]) -> bool:
-    """Whether who is asked for gave way to another: Ines is the secretary, Marta took that over from Ines."""
-    return bool(new.gives_way and new.says_change and asked & old.words & new.words) and any(
-        re.search(rf"\b{_GIVES_WAY}{name}\b", new.text)
-        and re.search(rf"\b(?:{name} {_IS}|{_IS} {name})\b", old.text)
-        for name in map(re.escape, entities(old.text))
-    )
 
 
 def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], asked: frozenset[str]) -> bool:
