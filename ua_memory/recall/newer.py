@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ua_memory.text.wording import MoveSort
 
 
-REPLACED_HITS, REPLACED_PASSAGES = 40, 10
+REPLACED_HITS, REPLACED_PASSAGES = 20, 10
 """Hits, best first, that are compared, and those among which sessions' passages are: a passage has ten times
 the sentences of a fact."""
 LATER_FIRST, LATER_FIRST_HITS = 0.8, 3
