@@ -13,8 +13,6 @@ from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
-
 from ua_memory import caller, clients, discovery, paths
 from ua_memory.cli import app
 from ua_memory.cli.app import argument, flag, option
@@ -307,25 +305,21 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
     """Print whether all pieces, the command and a bank are there. ProblemsFound if not."""
     command = settings.command_of(call)[0]
     executable = shutil.which(command, path=call.env.get("PATH"))
-    rows = [(step.piece.what, step.piece.file, step.installed is True) for step in steps]
-    outdated = {(step.piece.what, step.piece.file) for step in steps if step.installed is None}
-    bank = caller.bank_here(call)
-    rows.append(("bank", str(bank or "none"), bank is not None))
-    rows.append(("command", command, executable is not None))
-    rows += [(f"{SET_UP_TWICE}, by the {way}", where, False) for way, where in target.duplicates]
-    good = all(ok for *_, ok in rows)
-    checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
-    emit_json(call, {"client": target.client, "installed": good, "checks": checks})
+    bank, states = caller.bank_here(call), {True: "ok", None: "outdated", False: "missing"}
+    rows = [(step.piece.what, step.piece.file, states[step.installed]) for step in steps]
+    rows.append(("bank", str(bank or "none"), states[bank is not None]))
+    rows.append(("command", command, states[executable is not None]))
+    rows += [(f"{SET_UP_TWICE}, by the {way}", where, "twice") for way, where in target.duplicates]
+    checks = [{"what": what, "where": where, "ok": state == "ok"} for what, where, state in rows]
+    bad = [(what, state) for what, _, state in rows if state != "ok"]
+    emit_json(call, {"client": target.client, "installed": not bad, "checks": checks})
     screen = Screen(call)
-    for what, where, ok in rows:
-        bad = "outdated" if (what, where) in outdated else "missing"
-        bad = "twice" if what.startswith(SET_UP_TWICE) else bad
-        word = (f"{'ok' if ok else bad:9}", "good" if ok else "bad")
-        screen.item([word], f"{what}: ", (where, "path"))
-    if not good:
-        if all(ok or what == "bank" for what, _, ok in rows):
+    for what, where, state in rows:
+        screen.item([(f"{state:9}", "good" if state == "ok" else "bad")], f"{what}: ", (where, "path"))
+    if bad:
+        if all(what == "bank" for what, _ in bad):
             raise ProblemsFound("there is no memory bank: nothing will be saved", hint="ua-memory init")
-        if target.duplicates and all(ok or what.startswith(SET_UP_TWICE) for what, _, ok in rows):
+        if all(state == "twice" for _, state in bad):
             raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", hint=KEEP_ONE_HINT)
         what = f"ua-memory is incompletely set up for {target.client}"
         dry_run = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
@@ -490,26 +484,13 @@ uninstall_app = app.family("uninstall", UNINSTALL_HELP)
 DryRun = flag("--dry-run", "Show what would change, as a diff; change nothing.")
 Check = flag("--check", "Check whether everything is in place; exit code 12 if not.")
 Agents = option("--agents-md FILE", "Also add the line for agents to FILE, or remove it.")
-ModelOption = Annotated[
-    str | None,
-    Option(
-        "--model", metavar="client", show_default=False,
-        help="With `client`, its own program, logged in, is memory's model: no key is needed.",
-    ),
-]  # fmt: skip
+_MODEL_HELP = "With `client`, its own program, logged in, is memory's model: no key is needed."
+ClientsModel = Annotated[str | None, option("--model client", _MODEL_HELP, ..., show_default=False)]
 CLIENT_OPTIONS = {
-    "project": Annotated[
-        bool, Option("--project", help="In this folder's settings, for everyone who works in it.")
-    ],
-    "plugin": Annotated[
-        str | None, Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
-    ],
-    "memory_slot": Annotated[
-        bool, Option("--memory-slot", help="Replace OpenClaw's own memory: take its memory slot.")
-    ],
-    "auto_memory": Annotated[
-        bool, Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
-    ],
+    "project": flag("--project", "In this folder's settings, for everyone who works in it."),
+    "plugin": option("--plugin DIR", "As a plugin, in a marketplace in DIR."),
+    "memory_slot": flag("--memory-slot", "Replace OpenClaw's own memory: take its memory slot."),
+    "auto_memory": flag("--auto-memory", "Also store its own notes in memory/claude-code."),
 }
 """Parameter of a client's target function → its command-line option."""
 
@@ -523,10 +504,10 @@ SERVERS = dict(sorted({**settings.SERVERS, **PRINTED}.items()))
 def _add_client(name: str, client: Client) -> None:
     """Add a client to install and uninstall. The parameters of its target function become options of both."""
     own = [*signature(client.target).parameters.values()][1:]
-    own = [one.replace(annotation=CLIENT_OPTIONS[one.name]) for one in own]
+    own = [one.replace(default=CLIENT_OPTIONS[one.name]) for one in own]
 
     def install(
-        call: Call, model: ModelOption = None, agents_md: str | None = Agents, dry_run: bool = DryRun,
+        call: Call, model: ClientsModel = None, agents_md: str | None = Agents, dry_run: bool = DryRun,
         check: bool = Check, **chosen: Any,
     ) -> None:  # fmt: skip
         target = _add_model_piece(call, client.target(call, **chosen), model)
