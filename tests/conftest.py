@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
@@ -22,6 +23,20 @@ from shared_embedder import Models, once_for, opened_with_tables
 
 LONG = Path(__file__).with_name("long.txt")
 """The tests that `make test` leaves out, `file::function` a line."""
+
+TOGETHER = {
+    file: files.split()[0]
+    for files in (
+        # which read all our sources, or import `mcp`
+        "test_house test_layers test_docs test_limits test_mcp_http",
+        # which call a model through the library of its maker: two seconds, to import it
+        "test_llm test_providers test_extract_by_model test_flush_again test_cli_flush test_consolidate "
+        "test_reflect test_reflect_cli test_refresh test_retain test_cli_retain test_pages test_knowledge "
+        "test_cli_observations test_memory_tool test_watched_files",
+    )
+    for file in files.split()
+}
+"""Files that run in one worker, by the first of them."""
 
 sys.addaudithook(refuse_network)
 
@@ -44,14 +59,15 @@ def _isolated(_homes: Iterator[Path]) -> Iterator[None]:
     Processes that a test starts inherit all of it. The patch is not the `monkeypatch` of the test, so
     that a test may call its `undo`.
     """
+    _keep_one_model()
+    _keep_one_migration(_homes)
     with isolated(next(_homes)):
         REACHED.clear()
         yield
     assert not REACHED, f"the network was tried: {REACHED}"
 
 
-@pytest.fixture(autouse=True)
-def _one_model() -> None:
+def _keep_one_model() -> None:
     """The embedding model, once loaded, stays for the tests to come: a third of a second each time. Neither a
     text nor its file is read again that was read: most tests of a file have the same bank."""
     runtime = sys.modules.get("ua_memory.index.embedding")
@@ -61,12 +77,11 @@ def _one_model() -> None:
     runtime.verified_bytes = once_for(runtime.verified_bytes, runtime._file_key)
 
 
-@pytest.fixture(autouse=True)
-def _one_migration(_homes: Iterator[Path]) -> None:
+def _keep_one_migration(homes: Iterator[Path]) -> None:
     """Chroma's migrations make the tables of a new folder, once a worker and not once a test: 8 ms each."""
     vectors = sys.modules.get("ua_memory.index.vectors")
     if vectors is not None and not hasattr(vectors.LocalVectors._open, "__wrapped__"):
-        opened = opened_with_tables(vectors.LocalVectors._open, next(_homes).with_suffix(".sqlite3"))
+        opened = opened_with_tables(vectors.LocalVectors._open, next(homes).with_suffix(".sqlite3"))
         vectors.LocalVectors._open = opened
 
 
@@ -77,6 +92,20 @@ def pytest_xdist_auto_num_workers() -> int:
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return cores + min(cores, 2)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """For `--dist loadfile` one that keeps a worker to the files that stand in `TOGETHER`, too."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER.get(Path(file := super()._split_scope(nodeid)).stem, file)
+
+    return Scheduling(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -95,18 +95,25 @@ def is_local(host: object) -> bool:
         return False
 
 
+OUTWARD = frozenset(("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo"))
+
+
 def refuse_network(event: str, args: tuple[object, ...]) -> None:
-    """An audit hook that lets no socket leave the machine."""
+    """An audit hook that lets no socket leave the machine. It is called for each file that is opened, too."""
+    if event in OUTWARD:
+        _refuse_outside(event, args)
+
+
+def _refuse_outside(event: str, args: tuple[object, ...]) -> None:
     # An audit hook instead of a patched socket class: it also sees connections made by C code that
     # calls through Python, by asyncio, and by whoever imported socket before us. It cannot be removed.
-    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
-        address = args[1]
-        if isinstance(address, tuple) and not is_local(address[0]):
-            REACHED.append(f"{event} to {address}")
-            raise NetworkReached(f"{event} to {address}: tests stay on loopback and unix sockets")
-    elif event == "socket.getaddrinfo" and not is_local(args[0]):
-        REACHED.append(f"looking up {args[0]!r}")
-        raise NetworkReached(f"looking up {args[0]!r}: tests stay on loopback and unix sockets")
+    if event == "socket.getaddrinfo":
+        if not is_local(args[0]):
+            REACHED.append(f"looking up {args[0]!r}")
+            raise NetworkReached(f"looking up {args[0]!r}: tests stay on loopback and unix sockets")
+    elif isinstance(address := args[1], tuple) and not is_local(address[0]):
+        REACHED.append(f"{event} to {address}")
+        raise NetworkReached(f"{event} to {address}: tests stay on loopback and unix sockets")
 
 
 ROOM = 2 << 30

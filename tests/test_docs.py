@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from source import nodes
 
 from ua_memory import config
 from ua_memory.caller import Call
@@ -157,7 +158,7 @@ def files_of(row: str) -> set[Path]:
 def defined_in(file: Path) -> set[str]:
     """The names that a file defines, and its own."""
     found = {file.stem}
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))) if file.suffix == ".py" else ():
+    for node in nodes(file.read_text("utf-8")) if file.suffix == ".py" else ():
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
                 found.add(name)

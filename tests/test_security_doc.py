@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -15,8 +14,7 @@ NAMED = re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", PAGE)
 
 @pytest.mark.parametrize("file", sorted({file for file, _ in NAMED}))
 def test_every_test_that_is_named_exists(file: str) -> None:
-    tree = ast.parse((HERE / file).read_text("utf-8"))
-    there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    there = set(re.findall(r"^ *def (test_\w+)\(", (HERE / file).read_text("utf-8"), re.M))
     wanted = {name for named, name in NAMED if named == file and name}
     assert wanted <= there, wanted - there
 
