@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +10,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+
+from banks import Copies
 
 from ua_memory import config as settings
 from ua_memory.knowledge import facts
@@ -55,19 +55,13 @@ def copied(folder: Path, how: str, fill: Callable[[Path], object]) -> None:
     """Make `folder` as `fill(folder)` does, by a copy of what that made before under the same name `how`:
     `init` runs git nine times, and each insert three times. Absolute paths in git's own files follow."""
     if how not in _MADE:
-        made = Path(tempfile.mkdtemp(prefix="ua-bank-")).resolve() / "made"
-        atexit.register(shutil.rmtree, made.parent, ignore_errors=True)
-        fill(made)
-        _MADE[how] = made
-    made = _MADE[how]
-    shutil.copytree(made, folder, symlinks=True, dirs_exist_ok=True)
-    for name in ("config", "gitdir", ".git"):
-        for file in folder.rglob(name):
-            if file.is_file() and bytes(made) in (before := file.read_bytes()):
-                file.write_bytes(before.replace(bytes(made), bytes(folder.resolve())))
+        with tempfile.TemporaryDirectory(prefix="ua-bank-") as made:
+            fill(Path(made).resolve() / "made")
+            _MADE[how] = Copies(Path(made).resolve() / "made")
+    _MADE[how].to(folder)
 
 
-_MADE: dict[str, Path] = {}
+_MADE: dict[str, Copies] = {}
 
 
 def open_again(root: Path) -> Store:
