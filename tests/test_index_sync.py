@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index_bank import Counting, Missing, a_bank, an_index, log, write
+from index_bank import Counting, Missing, a_bank, log, write
+from index_bank import chroma_index as an_index
 
 from ua_memory.errors import Busy, CannotWrite
 from ua_memory.index import generations as index_generations

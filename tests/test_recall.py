@@ -9,7 +9,8 @@ from threading import Event, current_thread, main_thread
 from typing import Any
 
 import pytest
-from index_bank import Counting, Missing, a_bank, an_index, log, write
+from index_bank import Counting, Missing, a_bank, log, write
+from index_bank import chroma_index as an_index
 
 from ua_memory.index import sync as kept
 from ua_memory.index.embedding import Embedder, EmbeddingUnavailable
