@@ -269,57 +269,44 @@ def test_a_bank_deleted_while_it_is_open_is_not_made_again(fresh: Memory) -> Non
 FORKS = """
 import os, shutil, sys
 from ua_memory import Memory, UaMemoryError
+def told(*words, memory):
+    try:
+        print(len(memory.search("otter").hits), *words, flush=True)
+    except UaMemoryError as error:
+        print(error.what, flush=True)
 memory = Memory.init(sys.argv[1])
 memory.insert("The otter lives in the river")
 memory.search("otter")
 if not os.fork():
-    try:
-        memory.search("otter")
-    except UaMemoryError as error:
-        print(error.what, flush=True)
+    told(memory=memory)
     memory.close()
     sys.exit(3)
-print(os.waitstatus_to_exitcode(os.wait()[1]), len(memory.search("otter").hits), flush=True)
-shutil.rmtree(sys.argv[1])
-try:
-    memory.search("otter")
-except UaMemoryError as error:
-    print(error.what)
-"""
-
-
-def test_a_process_ends_that_was_forked_or_whose_bank_is_gone(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS, str(tmp_path / "bank")], cwd=ROOT, capture_output=True, text=True,
-        timeout=60, check=True,
-    )  # fmt: skip
-    said = ["the bank was opened before this process was forked", "3 1", "the memory bank is gone"]
-    assert done.stdout.splitlines() == said, done.stderr
-
-
-WORKERS = """
-import os, sys
-from ua_memory import Memory
-with Memory.init(sys.argv[1]) as memory:
-    memory.insert("The otter lives in the river")
-    memory.search("otter")
+told(os.waitstatus_to_exitcode(os.wait()[1]), memory=memory)
+memory.close()
 if not os.fork():
     with Memory.open(sys.argv[1]) as memory:
         memory.insert("Alice owns a bicycle")
         found = memory.search("who has a bike?")
         print(found.mode, found.hits[0].snippet, *found.notes, sep="; ", flush=True)
     sys.exit(3)
-print(os.waitstatus_to_exitcode(os.wait()[1]), *Memory.open(sys.argv[1]).search("who has a bike?").notes)
+memory = Memory.open(sys.argv[1])
+print(os.waitstatus_to_exitcode(os.wait()[1]), *memory.search("who has a bike?").notes, flush=True)
+shutil.rmtree(sys.argv[1])
+told(memory=memory)
 """
 
 
-def test_a_worker_of_a_server_searches_a_bank_that_its_parent_had_open(tmp_path: Path) -> None:
+def test_a_process_that_was_forked_searches_what_it_opens_itself_and_ends(tmp_path: Path) -> None:
+    """As a worker of a server does, whose parent had a bank open. And one ends whose bank is gone."""
     done = subprocess.run(
-        [sys.executable, "-c", WORKERS, str(tmp_path / "bank")], cwd=ROOT, capture_output=True, text=True,
+        [sys.executable, "-c", FORKS, str(tmp_path / "bank")], cwd=ROOT, capture_output=True, text=True,
         timeout=60, check=True,
     )  # fmt: skip
     why = "Chroma was opened before this process was forked; compared with the embeddings kept here"
-    assert done.stdout.splitlines() == [f"hybrid; Alice owns a bicycle; {why}", "3"], done.stderr
+    assert done.stdout.splitlines() == [
+        "the bank was opened before this process was forked", "1 3",
+        f"hybrid; Alice owns a bicycle; {why}", "3", "the memory bank is gone",
+    ], done.stderr  # fmt: skip
 
 
 def test_a_bank_on_a_drive_that_is_gone(fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

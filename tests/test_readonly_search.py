@@ -102,28 +102,31 @@ FACTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("prompt", "found"),
-    [
-        ("What is the number of Davide's passport?", False), ("When does my passport expire?", True),
-        ("renew my passport", True), ("ja mach das", False), ("do that", False),
-        ("does Davide like tea?", True), ("what does Star Bakery owe me?", False),
-        ("run the tests", False), ("who runs the tests?", True),
-        ("error E1019 of the printer", False), ("error E1010 of the printer", True),
-    ],
-)  # fmt: skip
-def test_a_question_is_told_nothing_without_an_answer(tmp_path: Path, prompt: str, found: bool) -> None:
+ASKED = {
+    "What is the number of Davide's passport?": False, "When does my passport expire?": True,
+    "renew my passport": True, "ja mach das": False, "do that": False,
+    "does Davide like tea?": True, "what does Star Bakery owe me?": False,
+    "run the tests": False, "who runs the tests?": True,
+    "error E1019 of the printer": False, "error E1010 of the printer": True,
+}  # fmt: skip
+
+
+def test_a_question_is_told_nothing_without_an_answer(tmp_path: Path) -> None:
     bank = new_bank(tmp_path)
     for fact in FACTS:
         bank.insert(fact)
     indexed(bank)
-    index = seen(bank)
-    assert index and bool(index.for_prompt(prompt, 6, "", "", 2)) == found
-    with Memory(bank.again()) as memory:
-        answer = memory.search_many([prompt])[0]
-        found = found or "owe" in prompt  # to the model paying is near enough
-        assert bool(for_prompt(answer, prompt, "", memory.config).hits) == found, answer.hits[:2]
-    index.close()
+    for prompt, found in ASKED.items():
+        index = seen(bank)
+        assert index and bool(index.for_prompt(prompt, 6, "", "", 2)) == found, prompt
+        index.close()
+        with Memory(bank.again()) as memory:
+            answer = memory.search_many([prompt])[0]
+            found = found or "owe" in prompt  # to the model paying is near enough
+            assert bool(for_prompt(answer, prompt, "", memory.config).hits) == found, (
+                prompt,
+                answer.hits[:2],
+            )
 
 
 def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
