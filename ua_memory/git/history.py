@@ -357,37 +357,40 @@ def _attribute(
     op = revision.trailer("Memory-Op")
     requested = op in repository.REQUESTED_OPS
     by_words = revision.author == MACHINE[0] or requested or op in RESTORING_OPS
-    authors: dict[int, Revision] = {}
+    authors: list[Revision | None] = [None] * len(texts)
     for old in before:
-        for i, j in _equal_lines(old.texts, texts, by_words):
-            authors.setdefault(j, old.authors[i])
+        for i, j, size in _equal_lines(old.texts, texts, by_words):
+            pairs = zip(authors[j : j + size], old.authors[i : i + size], strict=True)
+            authors[j : j + size] = [known or theirs for known, theirs in pairs]
     own = replace(revision, author=MACHINE[0]) if requested else revision
-    for n, text in enumerate(texts):
-        if n not in authors:
-            keys = (text.rstrip(), _strip_id(text)) if text.strip() else ()
-            there = (written[key] for key in keys if key in written and op in RESTORING_OPS)
-            authors[n] = next(there, own)
-            written |= dict.fromkeys(keys, authors[n])
-    return _Lines(texts, [authors[n] for n in range(len(texts))])
+    for n in [n for n, known in enumerate(authors) if known is None]:
+        keys = (texts[n].rstrip(), _strip_id(texts[n])) if texts[n].strip() else ()
+        there = (written[key] for key in keys if key in written and op in RESTORING_OPS)
+        authors[n] = by = next(there, own)
+        written |= dict.fromkeys(keys, by)
+    return _Lines(texts, [by or own for by in authors])
 
 
-def _equal_lines(old: Sequence[str], new: Sequence[str], by_words: bool) -> Iterator[tuple[int, int]]:
-    """The numbers of equal lines, in `old` and `new`. If `by_words`, ids and the order do not count."""
+def _equal_lines(old: Sequence[str], new: Sequence[str], by_words: bool) -> Iterator[tuple[int, int, int]]:
+    """(where in `old`, where in `new`, number) of equal lines. If `by_words`, ids and the order do not
+    count."""
     head = common_prefix_length(old, new)
     tail = common_prefix_length(old[head:][::-1], new[head:][::-1])
-    yield from ((n, n) for n in range(head))
-    yield from ((len(old) - n, len(new) - n) for n in range(1, tail + 1))
+    yield 0, 0, head
+    yield len(old) - tail, len(new) - tail, tail
     plain = _strip_id if by_words else str
     a, b = (list(map(plain, rows[head : len(rows) - tail])) for rows in (old, new))
-    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
-    same = {j + n: i + n for i, j, size in blocks for n in range(size)}
-    moved = defaultdict[str, list[int]](list)
-    for i in sorted({*range(len(a))} - {*same.values()}, reverse=True) if by_words else ():
+    moved, left = defaultdict[str, list[int]](list), set(range(len(b)))
+    gone = set(range(len(a)))
+    for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+        yield head + i, head + j, size
+        gone -= {*range(i, i + size)}
+        left -= {*range(j, j + size)}
+    for i in sorted(gone, reverse=True) if by_words else ():
         moved[a[i]].append(i)
-    for j, row in enumerate(b):
-        if j not in same and row and moved[row]:
-            same[j] = moved[row].pop()
-    yield from ((head + i, head + j) for j, i in same.items())
+    for j in sorted(left):
+        if b[j] and moved[b[j]]:
+            yield head + moved[b[j]].pop(), head + j, 1
 
 
 def _split_rows(data: bytes) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, Usage, writing
 from ua_memory.git import process
-from ua_memory.git.process import NO_FSYNC, NO_NETWORK, OBJECT_ID, TEMP_PREFIX, Lock, Process, read_loose
+from ua_memory.git.process import NO_FSYNC, NO_NETWORK, OBJECT_ID, TEMP_PREFIX, Lock, Process
 from ua_memory.git.repository import NOBODY, Repository, parse_ls_tree
 
 REMOTE = "origin"
@@ -99,21 +99,11 @@ class Remotes(Repository):
     def has(self, sha: str) -> bool:
         """Whether a commit exists here, on any branch. An error of git is GitFailed, not False, since a sync
         would then bring back what was purged."""
-        if self._is_loose(sha):
-            return True
         words = ("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}")
         return bool(self.run(*words, ok=(0, 1, 128)).strip())
 
-    def _is_loose(self, sha: str) -> bool:
-        """Whether a commit is a loose object, without starting a process."""
-        with contextlib.suppress(GitFailed):
-            return bool(read_loose(self.shared / "objects", f"{sha}^{{commit}}"))
-        return False
-
     def is_within(self, old: str, new: str) -> bool:
         """Whether `old` is `new` or an ancestor of it. GitFailed."""
-        if old == new and self._is_loose(old):
-            return True
         try:
             return not self.run("rev-list", "-n1", old, f"^{new}").strip()
         except GitFailed:
@@ -181,11 +171,6 @@ class Remotes(Repository):
     def agreed(self, name: str) -> str | None:
         """The last commit that this machine and a remote agreed on, else the one that was cloned."""
         for ref in (self._tracked(name, AGREED), self._tracked(name)):
-            stored = None if self.reftable else self.stored(ref) or ""
-            if stored and self._is_loose(stored):
-                return stored
-            if stored == "":
-                continue
             words = ("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
             if found := self.run(*words, ok=(0, 1)).decode().strip():
                 return found

@@ -365,10 +365,10 @@ class PageEditor:
         ours = (unit.text for unit in self.units if unit.owner == "ours")
         return {int(match[1]) for text in ours for match in PLACEHOLDER.finditer(text)}
 
-    @property
-    def size(self) -> int:
-        """Tokens of the body."""
-        body = b"".join(unit.raw + unit.gap for unit in self.units).decode("utf-8", "replace")
+    def size(self, but: BodyUnit | None = None, more: bytes = b"") -> int:
+        """Tokens of the body, without one unit and with more text."""
+        units = (unit.raw + unit.gap for unit in self.units if unit is not but)
+        body = b"".join([*units, more]).decode("utf-8", "replace")
         return tokens.count(PLACEHOLDER.sub("[[2026-11-21#^k7m2q9x4tb]]", body))
 
     def sections(self) -> Iterator[tuple[BodyUnit | None, list[BodyUnit]]]:
@@ -398,13 +398,11 @@ class PageEditor:
     def replace(self, ref: str, text: str) -> None:
         """Replace the text of a paragraph of ours."""
         unit = self._require_ours(self._find(ref, "P"))
-        before = unit.raw, unit.shape
         end = self.newline if unit.raw.endswith(b"\n") else b""
-        unit.raw = text.encode("utf-8", "replace").replace(b"\n", self.newline) + end
-        unit.shape = BlockShape.ITEM if text.startswith("- ") else BlockShape.PARAGRAPH
-        if self.size > self.limit and len(unit.raw) > len(before[0]):
-            unit.raw, unit.shape = before
-            self._too_long()
+        raw = text.encode("utf-8", "replace").replace(b"\n", self.newline) + end
+        if len(raw) > len(unit.raw):
+            self._require_room(raw, but=unit)
+        unit.raw, unit.shape = raw, _shape_of(text)
         above = self.units[: self.units.index(unit)][-1:]
         if above and unit.shape is BlockShape.PARAGRAPH and not above[0].gap and not above[0].is_heading:
             above[0].gap = self.newline  # a paragraph right below would continue the one above
@@ -456,11 +454,10 @@ class PageEditor:
 
     def _insert(self, at: int, text: str, shape: BlockShape | None = None) -> BodyUnit:
         raw = text.encode("utf-8", "replace").replace(b"\n", self.newline) + self.newline
-        shape = shape or (BlockShape.ITEM if text.startswith("- ") else BlockShape.PARAGRAPH)
-        made = BodyUnit(raw, shape, "ours")
+        self._require_room(raw + self.newline)
+        made = BodyUnit(raw, shape or _shape_of(text), "ours")
         before = self.units[at - 1] if at else None
         after = self.units[at] if at < len(self.units) else None
-        saved = (self.head, before.raw if before else b"", before.gap if before else b"")
         if before:
             before.raw += b"" if before.raw.endswith(b"\n") else self.newline
             made.gap = before.gap if after else b""
@@ -470,12 +467,6 @@ class PageEditor:
         if after and not made.gap:
             made.gap = self._gap_between(made, after)
         self.units.insert(at, made)
-        if self.size > self.limit:
-            self.units.remove(made)
-            self.head = saved[0]
-            if before:
-                before.raw, before.gap = saved[1:]
-            self._too_long()
         self._assign_ref(made)
         return made
 
@@ -525,8 +516,13 @@ class PageEditor:
             raise RefusedEdit(f"there is a section {line!r} already")
         return line
 
-    def _too_long(self) -> None:
-        raise RefusedEdit(f"the page may have {self.limit} tokens, and would have more: make room first")
+    def _require_room(self, more: bytes, but: BodyUnit | None = None) -> None:
+        if self.size(but, more) > self.limit:
+            raise RefusedEdit(f"the page may have {self.limit} tokens, and would have more: make room first")
+
+
+def _shape_of(text: str) -> BlockShape:
+    return BlockShape.ITEM if text.startswith("- ") else BlockShape.PARAGRAPH
 
 
 def _join_quotations(blocks: list[Block], lines: Sequence[str]) -> None:

@@ -296,13 +296,8 @@ def _prose_block_ids(store: Store, ids: set[str]) -> set[str]:
 
 def uncited_by_refresh(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[BrokenLink]:
     """The uncited paragraphs of pages of which a refresh wrote all lines."""
-    if not loose or not store.history.exists:
-        return
-    refreshed = store.history.with_trailer("Memory-Op", REFRESH)
-    done = store.history.with_paths([one for one in refreshed if one.trailer("Memory-Op") == REFRESH])
-    machine = {r.id for r in done}
-    for path in sorted(loose.keys() & {path for r in done for path in r.paths}):
+    for path in sorted(loose) if store.history.exists else ():
         lines = store.history.blame(path, store.accepted_bytes(path))
         for start, end in loose[path]:
-            if all(line.revision in machine for line in lines[start - 1 : end]):
+            if all(line.op == REFRESH for line in lines[start - 1 : end]):
                 yield BrokenLink(path, start, "uncited", "written by a refresh without a citation")

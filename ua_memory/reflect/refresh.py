@@ -741,7 +741,7 @@ def _update_listed_facts(editor: PageEditor, evidence: Sequence[PageSource]) -> 
 
 def _fitting(editor: PageEditor, wanted: Sequence[PageSource]) -> int:
     """How many pieces, best first, fit on the page."""
-    room = editor.limit - editor.size - 30
+    room = editor.limit - editor.size() - 30
     for number, each in enumerate(wanted):
         room -= text_tokens.count(f"- {_sentence(each)}[[2026-11-21#^k7m2q9x4tb]]\n")
         if room < 0:

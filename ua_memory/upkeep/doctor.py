@@ -351,7 +351,7 @@ def _make_private(store: Store) -> None:
     for path in _open_to_others(store):
         path.chmod(0o700 if path.is_dir() else stat.S_IMODE(path.stat().st_mode) & 0o700)
     if not store.bank.own and store.history.exists:
-        store.history.run("config", "core.sharedRepository", "0600")  # earlier versions did not set this
+        store.history.run("config", "core.sharedRepository", "0600")
 
 
 def _check_settings(store: Store) -> CheckResult:
@@ -653,7 +653,7 @@ def _mark_matches(mark: dict[str, object], db: sqlite3.Connection) -> bool:
 
 
 def cache_problems(folder: Path) -> list[str]:
-    """Damage in the cache of embeddings. CheckUnavailable."""
+    """Damage in the cache of embeddings."""
     file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
@@ -663,11 +663,9 @@ def cache_problems(folder: Path) -> list[str]:
         if _tables(db) != _expected_tables(embedding.CACHE_SCHEMA):
             found.append("its tables differ from those that were created")
         sums = [embedding.checksum(*row[1:]) != row[0] for row in db.execute(embedding.CHECKSUMS_SQL)]
-        if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
-            found.append(f"{wrong} embeddings differ from their checksums")
         bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
-    if bare and not found:
-        raise CheckUnavailable(f"{bare} embeddings have no checksum (written by an earlier version)")
+        if wrong := bare + sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
+            found.append(f"{wrong} embeddings differ from their checksums")
     return found
 
 

@@ -110,18 +110,20 @@ class ForgetPlan:
 
     def write(self, draft: Draft) -> None:
         """Write the changed files into an open revision. ChangedOnDisk."""
-        for path, (before, after) in self.files.items():
-            if draft.read(path) != before:
-                raise ChangedOnDisk("the file was changed in the meantime", where=path, hint="try again")
+        self._require_unchanged(draft.read)
+        for path, (_, after) in self.files.items():
             draft.restore(path, after)
 
     def apply(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         """`files` after the plan. ChangedOnDisk where one has changed since the plan was made."""
-        for path, (before, _) in self.files.items():
-            if files.get(path) != before:
-                raise ChangedOnDisk("the file was changed in the meantime", where=path, hint="try again")
+        self._require_unchanged(files.get)
         after = {**files, **{path: data for path, (_, data) in self.files.items()}}
         return {path: data for path, data in after.items() if data is not None}
+
+    def _require_unchanged(self, read: Callable[[str], bytes | None]) -> None:
+        for path, (before, _) in self.files.items():
+            if read(path) != before:
+                raise ChangedOnDisk("the file was changed in the meantime", where=path, hint="try again")
 
     @property
     def requested(self) -> tuple[PlanItem, ...]:
