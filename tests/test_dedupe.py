@@ -725,6 +725,23 @@ def test_a_value_of_another_subject_is_no_newer_one(tmp_path: Path, old: str, ne
     assert hits[0].item.text == old.split("\n")[0] or query in ("postgres", "cache TTL")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("The office wifi reaches the yard", "the office wifi password was changed to kestrel",
+         "office wifi password"),
+        ("Ada shows the results at the meeting in Malaga; the deadline is 2027-01-20.",
+         "Ada shows them at the meeting in Malaga, the deadline is January 20, 2027", "deadline for Malaga"),
+    ],
+)  # fmt: skip
+def test_the_same_day_and_a_part_of_the_thing_are_no_older_value(
+    tmp_path: Path, old: str, new: str, query: str
+) -> None:
+    """Of both an agent read "before, …", as if that had held until then."""
+    hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), query).hits
+    assert len(hits) == 2 and not any(hit.replaces for hit in hits)
+
+
 def test_a_number_that_both_count_by_is_no_value(tmp_path: Path) -> None:
     old = "The job starts the backup on all six servers at the same time."
     new = "All six servers were updated to Debian 13 on 5 June."

@@ -458,11 +458,14 @@ class _Comparison:
             return "it is about other names, or has no such answer"
         close, passage = _is_close(one, old), old.item.record == SESSION
         facts = SESSION not in (one.item.record, old.item.record)
+        same_day = one.item.date == old.item.date != one.item.day
         if not close and n >= REPLACED_PASSAGES:
             return "it matches the query much worse"
         for new, said in product(self._stated[rank], self._stated[n]):
             worse = not (close or (passage and self.asked & said.words))
-            why = self._why_no_newer(new, said, ranks_first=rank < n, matches_worse=worse, facts=facts)
+            why = self._why_no_newer(
+                new, said, ranks_first=rank < n, matches_worse=worse, facts=facts, same_day=same_day
+            )
             if why:
                 continue
             near = not passage or one.score >= _MIN_RATIO_TO_PASSAGE * old.score
@@ -499,6 +502,7 @@ class _Comparison:
         ranks_first: bool,
         matches_worse: bool,
         facts: bool,
+        same_day: bool,
     ) -> str:
         """Why a sentence does not replace an older one, '' if it does. If its hit `ranks_first`, most words
         must be shared, even if it states a change; if that `matches_worse`, it must state a change and share
@@ -516,6 +520,8 @@ class _Comparison:
             return _NO_OTHER_VALUE
         changed = bool(kinds) and (new.changed or new.leaves_value_of(old))
         kinds -= set() if changed else {"day"}
+        if same_day and len(new.values.get("date", ())) == 1 == len(old.values.get("date", ())):
+            kinds -= {"date"}  # "January 20", "2027-01-20"
         if not any(new.values[kind] - old.values.get(kind, frozenset()) for kind in kinds):
             may = new.values == old.values and (changed or new.denies != old.denies or new.changed)
             return "" if may and _contradicts(new, old) else _NO_OTHER_VALUE
@@ -577,11 +583,13 @@ class _Comparison:
 
     def _turns_into(self, new: _ValueSentence, old: _ValueSentence) -> bool:
         """Whether a sentence says that what is asked for, of which an older one says something, turned into
-        something else: "office wifi renamed to kestrel"; or is something else now, in the same words."""
+        something else: "office wifi renamed to kestrel"; or is something else now, in the same words. The
+        older one has whatever the newer has of the query: the portal's port is not the portal."""
         if not new.changed or new.beginnings.isdisjoint(old.beginnings):  # most pairs
             return False
         wanted = (self.asked & old.words) - _GENERAL
-        if not (self._is_asked(wanted) and wanted <= new.words and new.words - old.words - self.asked):
+        same = self._is_asked(wanted) and wanted == (self.asked & new.words) - _GENERAL
+        if not (same and new.words - old.words - self.asked):
             return False
         if turned := _TURNED.search(new.folded):
             after = (stem for word in words_of(new.folded[turned.end() :]) for stem in _stems(word))
