@@ -1935,6 +1935,7 @@ def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
         ("Fine.", "The mock closes after 100 requests.", "It is important that Alice reviews it.", None),
         ("Fine.", "The mock closes after 100 requests.", "it's 12 degrees in Kiel", None),
         ("Fine.", "The mock closes after 100 requests.", "coverage gate is 85%, dont lower it ever", None),
+        ("Jo comes at 5.", "Noted.", "abstract: max 250 words, I wrote 268, cut it", None),
     ],
 )
 def test_what_leans_on_the_turn_before_comes_with_it(
