@@ -9,6 +9,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -43,6 +44,7 @@ from ua_memory.retain.subagent import one_line
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
+from ua_memory.text.dates import parse_when
 from ua_memory.text.wording import WHERE_SAID, counted
 
 if TYPE_CHECKING:
@@ -493,12 +495,15 @@ class Documents:
         """Parse a time, in the bank's timezone if it names none. Usage, with `where`."""
         if text is None:
             return None
+        now = self._store.now()
         try:
+            with suppress(ValueError):
+                text = parse_when(text, now)
             at = datetime.fromisoformat(text)
-        except ValueError:
-            hint = "use 2026-11-21 or 2026-11-21T14:32"
+        except (ValueError, OverflowError):
+            hint = "use 2026-11-21, 2026-11-21T14:32, or words: yesterday at 15:00"
             raise Usage(f"{text!r} is not a valid time", where=where, hint=hint) from None
-        return at if at.tzinfo else at.replace(tzinfo=self._store.now().tzinfo)
+        return at if at.tzinfo else at.replace(tzinfo=now.tzinfo)
 
     def retain(
         self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Progress | None = None
