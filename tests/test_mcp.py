@@ -379,6 +379,29 @@ def test_what_models_write_for_nothing_is_nothing(memory: Memory) -> None:
     )
 
 
+def test_a_search_says_first_that_it_has_no_answer_or_none_from_these_days(memory: Memory) -> None:
+    """Of other days, too, it said "What memory has on this", and that they are no answer below the lines."""
+    said(memory, "archival_memory_insert", content="Noor fires the kiln on Fridays.")
+    for query, begins in (
+        ("when is the kiln fired", "What memory has on this"),
+        ("who painted the ceiling on Fridays", "Memory has no answer to this. The nearest lines:"),
+        ("when was the kiln fired in July 2024", "Memory has nothing on this from 2024-07-01 to 2024-07-31."),
+    ):
+        lines = said(memory, "archival_memory_search", query=query).splitlines()
+        assert lines[1].startswith(begins) and "kiln on Fridays" in lines[2], lines
+    for day in range(5):
+        said(memory, "archival_memory_insert", content=f"Crew {day} cleans the glaze room on Fridays.")
+    for limit in ({}, {"limit": 5}):
+        text = said(memory, "archival_memory_search", query="who painted the ceiling on Fridays", **limit)
+        assert "no answer" in text and text.count("\n- ") == limit.get("limit", 3)
+
+
+def test_a_time_may_be_given_in_words(memory: Memory) -> None:
+    text = "The jury meets in the blue room and needs nine chairs."
+    said(memory, "retain", content=text, timestamp="24.11.2024")
+    assert "nine chairs" in said(memory, "list_facts", since="Nov 24, 2024", until="2024-11-24")
+
+
 def test_a_long_fact_does_not_fill_a_list(memory: Memory) -> None:
     said(memory, "archival_memory_insert", content="clay " * 4000)
     assert len(said(memory, "list_facts")) < 4000
@@ -435,7 +458,8 @@ def test_what_models_write_in_another_form_is_understood(memory: Memory) -> None
     assert "green" in said(memory, "recall", query="gate", budget="LOW", kinds="world")
     assert said(memory, "archival_memory_insert", content=42).startswith("Remembered")
     text = mcp_server.call_tool(memory, "retire", json.dumps({"id": block, "why": 7}), mcp_server.Caller())
-    assert not text[1] and f"Retired ^{block}" in text[0]
+    assert not text[1] and f"Retired ^{block} in memory/" in text[0]
+    assert text[0].endswith(": The harbour gate is green")  # so that a wrong id is seen
     for form in (f"^{block}", f" ^{block} ", f"`{block}`", f"#^{block}", f"[^{block}]"):
         assert f"^{block} was already retired: 20" in said(memory, "retire", id=form, why="other")
     assert "green" in said(memory, "list_facts", retired="true", tags=["gates"])

@@ -200,6 +200,14 @@ class DateRange:
     holiday: str = ""
 
     @property
+    def text(self) -> str:
+        """The days for people: "2026-07-01 to 2026-07-31", "2026-07-01 or later"."""
+        last = (date.fromisoformat(self.end) - timedelta(days=1)).isoformat() if self.end else ""
+        if self.start and last:
+            return f"{self.start} to {last}" if last != self.start else last
+        return f"{self.start} or later" if self.start else f"{last} or earlier"
+
+    @property
     def is_one_day(self) -> bool:
         day = timedelta(days=1)
         return bool(self.start and self.end) and date.fromisoformat(self.start) + day == date.fromisoformat(

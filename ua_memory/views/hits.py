@@ -74,17 +74,13 @@ def show_hits(
 def _other_days_heading(days: DateRange, *, first: bool) -> str:
     """The heading above hits from outside the query's days; `first`: no hit is from these days, which have
     other items unless the query asks for nothing else."""
-    last = (date.fromisoformat(days.end) - timedelta(days=1)).isoformat() if days.end else ""
-    if days.start and last:
-        asked = f"{days.start} to {last}" if last != days.start else days.start
-    else:
-        asked = f"{days.start} or later" if days.start else f"{last} or earlier"
     if not first:
-        return f"From other days than {asked}:"
+        return f"From other days than {days.text}:"
     if days.only:
-        return f"Nothing from {asked}. From other days:"
+        return f"Nothing from {days.text}. From other days:"
+    last = (date.fromisoformat(days.end) - timedelta(days=1)).isoformat() if days.end else ""
     options = [f"--since {days.start}"] * bool(days.start) + [f"--until {last}"] * bool(last)
-    return f"No match from {asked} (all: ua-memory list {' '.join(options)}). From other days:"
+    return f"No match from {days.text} (all: ua-memory list {' '.join(options)}). From other days:"
 
 
 def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date, root: str) -> None:
