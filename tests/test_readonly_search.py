@@ -95,6 +95,23 @@ def test_a_prompt_is_given_passages_of_its_project_behind_the_facts(bank: Bank) 
     found.close()
 
 
+def test_a_prompt_is_not_given_a_passage_that_adds_nothing_to_its_fact(bank: Bank) -> None:
+    """A fact of 60 characters came with the 700 of the session that it is from."""
+    with Memory(bank.again()) as memory:
+        memory.insert("The kiln is set to 1200 degrees", client="codex", session="5f00ba12-1")
+        turns = [
+            Turn("1", "person", "The kiln is set to 1200 degrees, and lunch is at noon.", NOON),
+            Turn("2", "person", "The glaze of the kiln needs cobalt.", NOON),
+        ]
+        memory.sessions.add(Session("codex", "5f00ba12-1", "/home/dev/shop"), turns, now=NOON)
+    indexed(bank)
+    found = seen(bank)
+    assert found
+    assert "lunch" not in found.for_prompt("which degrees for the kiln?", 6, "shop", "", 2)
+    assert "lunch" in found.for_prompt("cobalt for the kiln", 6, "shop", "", 2)
+    found.close()
+
+
 FACTS = (
     "Davide likes tea", "Dinner with Marta and Davide, who did that", "My passport expires in August 2028",
     "Star Bakery paid invoice 0021 one day late", "Das mach ich, ja", "The printer shows error E1010",

@@ -148,9 +148,11 @@ class ReadOnlySearch:
 
     def for_prompt(self, prompt: str, limit: int, project: str, but: str, passages: int) -> str:
         """The lines for a prompt in a project, as a block: facts, then passages of the project's sessions
-        except the session `but`; '' if there are none. With a daemon: `search.for_prompt`."""
+        except the session `but`, if no fact of theirs has as much of the prompt; '' if there are none. With a
+        daemon: `search.for_prompt`."""
         scope, _ = _project_filter(project)
-        facts, session_passages, ids = list[int](), list[int](), identifiers(prompt)
+        facts, ids, told = list[int](), identifiers(prompt), dict[str, float]()
+        session_passages = list[tuple[int, str, float]]()
         if not (specific := specific_words(prompt)) or is_order(prompt):
             return ""
         # Of two words one is often said otherwise: "why did we leave Heroku", "we left Heroku".
@@ -161,12 +163,15 @@ class ReadOnlySearch:
         for number, share in self._ranked(prompt, ANSWER_COVERAGE if asks else COVERAGE, names):
             sql = "SELECT record, tags, session FROM items WHERE rowid = ?"
             record, tags, session = self._db.execute(sql, (number,)).fetchone()
+            beginning = (session or "")[:8]  # all that the heading of a day's log has
             if record != "session":
                 facts.append(number)
+                told[beginning] = max(share, told.get(beginning, 0.0))
             elif (not project or scope in tags) and session != but and share >= PASSAGE_COVERAGE:
-                session_passages.append(number)
+                session_passages.append((number, beginning, share))
+        more = [number for number, session, share in session_passages if share > told.get(session, 0.0)]
         first = islice(filter(None, (self._row(number, ids) for number in facts)), limit)
-        then = islice(filter(None, (self._row(number, ids) for number in session_passages)), passages)
+        then = islice(filter(None, (self._row(number, ids) for number in more)), passages)
         return noise.block("search", BY_WORDS, [*first, *then])[0]
 
     def of_session(self, client: str, session: str, limit: int) -> list[str]:
