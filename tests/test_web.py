@@ -108,7 +108,7 @@ class Browser:
         self.link = OneTimeLink(self.memory.store.bank.local)
         self.web = app.Web(served)
         self.guard = Guard(self.web.application(), PORT, self.link)
-        self.cookie = f"{self.guard.name.decode()}={self.guard.value.decode()}"
+        self.cookie = f"{self.guard.name}={self.guard.value}"
 
     def ask(self, url: str, method: str = "GET", body: str = "", **headers: str) -> httpx.Response:
         """A request with just these headers, `_` standing for `-`."""
@@ -237,7 +237,7 @@ def test_a_link_works_once_and_for_a_minute(browser: Browser, monkeypatch: pytes
     assert browser.ask("/enter?t=wrong").status_code == 401
     answer = browser.ask(f"/enter?t={token}")
     assert answer.status_code == 200, "a page and no redirect: a strict cookie is not sent along one"
-    assert answer.headers["set-cookie"] == f"{browser.cookie}; HttpOnly; SameSite=Strict; Path=/"
+    assert answer.headers["set-cookie"] == f"{browser.cookie}; HttpOnly; Path=/; SameSite=strict"
     assert browser.ask(f"/enter?t={token}").status_code == 401
     late = browser.link.make()
     os.utime(browser.link.file, (0, time.time() - app.LINK_SECONDS - 1))

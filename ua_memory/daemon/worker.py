@@ -54,8 +54,7 @@ class Job:
     """A piece of work. `messages` gets notices while it runs, then its result or error."""
 
     def __init__(self, work: Callable[[Job], Any]) -> None:
-        self._work, self._lock, self._is_trimmed = work, threading.Lock(), False
-        self.started = False
+        self._work, self._claimed, self.started = work, threading.Lock(), False
         self.messages: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
     def notify(self, what: Any) -> None:
@@ -64,9 +63,7 @@ class Job:
 
     def claim(self) -> bool:
         """Claim the job, to run it or to cancel it. False if it was claimed before."""
-        with self._lock:
-            first, self._is_trimmed = not self._is_trimmed, True
-        return first
+        return self._claimed.acquire(blocking=False)  # for good
 
     def run(self) -> None:
         self.started = True

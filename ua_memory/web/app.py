@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import html
 import json
 import os
 import secrets
 import signal
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import socket
 
     from starlette.applications import Starlette
+    from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -344,7 +346,7 @@ MOST_BODY = 1 << 20
 """Bytes of a request's body."""
 LONGEST_ADDRESS = 2048
 """Bytes of a request's path and query."""
-FORM = b"application/x-www-form-urlencoded"
+FORM = "application/x-www-form-urlencoded"
 HEADERS = (
     (
         b"content-security-policy",
@@ -361,13 +363,13 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 """Headers of every response. There is no CORS header, so that no other site can read one."""
-AGAIN = b"again=1"
+AGAIN = "again=1"
 """The query parameter of a refreshed request, so that it is refreshed only once."""
 REFRESH = (
-    b'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=%s">'
-    b"<title>ua-memory</title><p>Opening\xe2\x80\xa6"
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={}">'
+    "<title>ua-memory</title><p>Opening…"
 )
-NO_LINK = b"not signed in: run `ua-memory web` for a new link\n"
+NO_LINK = "not signed in: run `ua-memory web` for a new link\n"
 
 
 def put_private(file: Path, text: str) -> None:
@@ -412,103 +414,79 @@ class Guard:
 
     def __init__(self, inner: Any, port: int, link: OneTimeLink) -> None:
         self.inner, self.link = inner, link
-        self.hosts = tuple(f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost"))
+        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
         # Cookies are shared by all ports of a host (RFC 6265, 8.5), so the name includes the port.
-        self.name, self.value = f"ua_memory_{port}".encode(), secrets.token_urlsafe(32).encode()
+        self.name, self.value = f"ua_memory_{port}", secrets.token_urlsafe(32)
         self.seen = time.monotonic()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        status, body, more = self.verdict(scope)
-        if status:
-            await _answer(send, status, body, more)
-            return
-        if scope["path"] != "/live":
-            self.seen = time.monotonic()
-
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
                 kept = (row for row in message["headers"] if row[0] != b"cache-control")
                 message = {**message, "headers": [*kept, *HEADERS]}
             await send(message)
 
-        await self.inner(scope, _bounded(receive), sent)
+        refusal = self.refusal(scope)
+        if refusal is None and scope["path"] != "/live":
+            self.seen = time.monotonic()
+        await (refusal or self.inner)(scope, _bounded(receive), sent)
 
-    def verdict(self, scope: Any) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
-        """(status, body, headers) of the response to a refused request or a sign-in; status 0 accepts it."""
-        headers = scope["headers"]
-        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_ADDRESS:
-            return 414, b"the address is too long\n", []
-        if (status := self._foreign(scope, headers)) != 0:
-            return status, b"refused\n", []
+    def refusal(self, scope: Any) -> Response | None:
+        """The response to a refused request or a sign-in; None accepts it."""
+        from starlette.datastructures import Headers
+        from starlette.responses import HTMLResponse, PlainTextResponse
+
+        headers, query = Headers(scope=scope), scope["query_string"].decode("latin-1")
+        address = (scope.get("raw_path") or b"/").decode("latin-1")
+        if len(address) + len(query) > LONGEST_ADDRESS:
+            return PlainTextResponse("the address is too long\n", 414)
+        if status := self._foreign(scope["method"], headers):
+            return PlainTextResponse("refused\n", status)
         if scope["path"] == "/enter":
-            return self._enter(scope)
-        if not self._signed_in(headers):
-            # A browser that follows a link from another site omits a strict cookie: a refresh sends it.
-            fresh = scope["method"] == "GET" and AGAIN not in scope["query_string"].split(b"&")
-            if fresh and _one(headers, b"sec-fetch-dest") == b"document":
-                path = b"/" + (scope.get("raw_path") or b"/").split(b"?")[0].lstrip(b"/\\")  # `//x` is a host
-                url = b"&".join(filter(None, (scope["query_string"], AGAIN)))
-                return 200, REFRESH % _attribute(path + b"?" + url), [_HTML]
-            return 401, NO_LINK, []
-        return 0, b"", []
+            return self._enter(scope["method"], dict(parse_qsl(query)).get("t", ""))
+        if self._signed_in(headers):
+            return None
+        # A browser that follows a link from another site omits a strict cookie: a refresh sends it.
+        fresh = scope["method"] == "GET" and AGAIN not in query.split("&")
+        if fresh and headers.get("sec-fetch-dest") == "document":
+            path = "/" + address.split("?")[0].lstrip("/\\")  # `//x` is a host
+            url = "&".join(filter(None, (query, AGAIN)))
+            return HTMLResponse(REFRESH.format(html.escape(f"{path}?{url}")))
+        return PlainTextResponse(NO_LINK, 401)
 
-    def _foreign(self, scope: Any, headers: Any) -> int:
+    def _foreign(self, method: str, headers: Headers) -> int:
         """The error status for a request from another site; 0 if it is from our page or the address bar."""
-        origins = {b"http://" + host for host in self.hosts}
-        host, origin = _all(headers, b"host"), _all(headers, b"origin")
-        site = _one(headers, b"sec-fetch-site")
-        if len(host) != 1 or host[0] not in self.hosts:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        site = headers.get("sec-fetch-site", "")
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
             return 421
-        if origin and (len(origin) != 1 or origin[0] != b"http://" + host[0] or origin[0] not in origins):
+        if origins not in ([], [f"http://{hosts[0]}"]):
             return 403
-        if scope["method"] not in ("GET", "HEAD"):
-            kind = _one(headers, b"content-type").split(b";")[0].strip().lower()
-            if site != b"same-origin" or not origin or kind != FORM:
+        if method not in ("GET", "HEAD"):
+            kind = headers.get("content-type", "").split(";")[0].strip().lower()
+            if site != "same-origin" or not origins or kind != FORM:
                 return 403
-        if site not in (b"", b"same-origin", b"none") and _one(headers, b"sec-fetch-dest") != b"document":
+        if site not in ("", "same-origin", "none") and headers.get("sec-fetch-dest") != "document":
             return 403
         return 0
 
-    def _signed_in(self, headers: Any) -> bool:
-        cookies = (each for line in _all(headers, b"cookie") for each in line.split(b";"))
-        pairs = (each.strip().partition(b"=") for each in cookies)
-        given = [value for name, _, value in pairs if name == self.name]
+    def _signed_in(self, headers: Headers) -> bool:
+        cookies = (each for line in headers.getlist("cookie") for each in line.split(";"))
+        pairs = (each.strip().partition("=") for each in cookies)
+        given = [value.encode("latin-1") for name, _, value in pairs if name == self.name]
         # Another port of this host may set a cookie of the same name, which must not lock the user out.
-        return any(hmac.compare_digest(each, self.value) for each in given)
+        return any(hmac.compare_digest(each, self.value.encode()) for each in given)
 
-    def _enter(self, scope: Any) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+    def _enter(self, method: str, token: str) -> Response:
         """Sign a browser in with a one-time link. The response is a page, not a redirect, since browsers do
         not send a strict cookie in a chain of redirects that began at another site."""
-        query = dict(part.partition(b"=")[::2] for part in scope["query_string"].split(b"&"))
-        if scope["method"] != "GET" or not self.link.use(query.get(b"t", b"").decode("latin-1")):
-            return 401, NO_LINK, []
-        cookie = self.name + b"=" + self.value + b"; HttpOnly; SameSite=Strict; Path=/"
-        return 200, REFRESH % b"/", [_HTML, (b"set-cookie", cookie)]
+        from starlette.responses import HTMLResponse, PlainTextResponse
 
-
-_HTML = (b"content-type", b"text/html; charset=utf-8")
-
-
-def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
-    return [value for key, value in headers if key == name]
-
-
-def _one(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
-    return next(iter(_all(headers, name)), b"")
-
-
-def _attribute(url: bytes) -> bytes:
-    """Escape a URL for an HTML attribute."""
-    for sign, name in ((b"&", b"&amp;"), (b'"', b"%22"), (b"<", b"%3C"), (b">", b"%3E"), (b"'", b"%27")):
-        url = url.replace(sign, name)
-    return url
-
-
-async def _answer(send: Any, status: int, body: bytes, more: list[tuple[bytes, bytes]]) -> None:
-    kind = [] if more else [(b"content-type", b"text/plain; charset=utf-8")]
-    headers = [*kind, *more, (b"content-length", str(len(body)).encode()), *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        if method != "GET" or not self.link.use(token):
+            return PlainTextResponse(NO_LINK, 401)
+        opening = HTMLResponse(REFRESH.format("/"))
+        opening.set_cookie(self.name, self.value, httponly=True, samesite="strict")
+        return opening
 
 
 def _bounded(receive: Any) -> Any:

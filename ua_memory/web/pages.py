@@ -94,6 +94,12 @@ def shown(bank: BankPages, template: str, *words: str, **more: Any) -> Shown:
     return Shown(template, bank.ask(*words), words, more)
 
 
+def rows(bank: BankPages, name: str, *argv: str) -> list[dict[str, Any]]:
+    """The list `name` in a command's `--json` output; [] if it fails."""
+    found: list[dict[str, Any]] = bank.ask(*argv, fails=False).get(name, [])
+    return found
+
+
 def result_or_error(bank: BankPages, *argv: str) -> dict[str, Any]:
     """Run a command with `--json` and return its output, or {error} if it fails."""
     try:
@@ -116,20 +122,20 @@ def days(bank: BankPages, query: Query) -> Shown:
     if before := query.get("before"):
         words.append(f"--until={before}")
     found, today = bank.ask(*words), bank.today()
-    rows = found["results"]
-    about = [(row.get("when") or row.get("day") or "")[:10] for row in rows]  # `list` sorts by this
+    listed = found["results"]
+    about = [(row.get("when") or row.get("day") or "")[:10] for row in listed]  # `list` sorts by this
     oldest = min(sorted({each for each in about if each <= today}, reverse=True)[:DAYS], default="")
-    rows = rows[: sum(each >= oldest for each in about)]
-    by_day = groupby(sorted(rows, key=_said_on, reverse=True), key=_said_on)
+    listed = listed[: sum(each >= oldest for each in about)]
+    by_day = groupby(sorted(listed, key=_said_on, reverse=True), key=_said_on)
     groups = [(day, list(each)) for day, each in by_day]
     dated = [day for day, _ in groups if day]
     every = _counted(bank, map_start(today).isoformat(), today)
     given = options(query)
     counted = _counted(bank, dated[-1], dated[0], *given) if dated else []
     full = {row["day"]: row for row in counted}
-    last = about[len(rows) - 1] if found["total"] > len(rows) > 0 else ""
+    last = about[len(listed) - 1] if found["total"] > len(listed) > 0 else ""
     more = {
-        "groups": [(day, rows[:PER_DAY], _at_least(full.get(day), len(rows))) for day, rows in groups],
+        "groups": [(day, each[:PER_DAY], _at_least(full.get(day), len(each))) for day, each in groups],
         "days": every, "today": today, "filters": _plain(query), "counts": bank.ask(*COUNTS, fails=False),
         "older": _before(last) if last else "", "held": bank.held(),
     }  # fmt: skip
@@ -145,8 +151,7 @@ def map_start(today: str) -> date:
 def _counted(bank: BankPages, since: str, until: str, *given: str) -> list[dict[str, Any]]:
     """The number of facts of each day; [] if the filters do not support counting."""
     words = ("list", "--days", "-n", str(7 * WEEKS), f"--since={since}", f"--until={until}", *given)
-    found: list[dict[str, Any]] = bank.ask(*words, fails=False).get("days", [])
-    return found
+    return rows(bank, "days", *words)
 
 
 def _at_least(counted: dict[str, Any] | None, listed: int) -> dict[str, Any]:
@@ -178,10 +183,8 @@ def day(bank: BankPages, query: Query) -> Shown:
     """All facts recorded on a day or about it, its sessions, and the revisions made on it."""
     day = query["day"]
     words = ("list", "--retired", "-n", str(MOST_LISTED), f"--day={day}")
-    begun = bank.ask("sessions", "list", f"--since={day}", fails=False).get("sessions", [])
-    written = bank.ask("log", "-n", str(PER_DAY), f"--since={day}", f"--until={day}", fails=False).get(
-        "revisions", []
-    )
+    begun = rows(bank, "sessions", "sessions", "list", f"--since={day}")
+    written = rows(bank, "revisions", "log", "-n", str(PER_DAY), f"--since={day}", f"--until={day}")
     more = {"sessions": [one for one in begun if one["name"].startswith(day)], "revisions": written}
     return shown(bank, "day.html", *words, *options(query), day=day, filters=_plain(query), **more)
 
@@ -193,8 +196,7 @@ def sessions(bank: BankPages, query: Query) -> Shown:
 
 def session(bank: BankPages, query: Query) -> Shown:
     """The turns of one session, and the facts extracted from it."""
-    found = bank.ask("list", f"--session={query['name']}", "-n", str(MOST_LISTED), "--retired", fails=False)
-    facts = found.get("results", [])
+    facts = rows(bank, "results", "list", f"--session={query['name']}", "-n", str(MOST_LISTED), "--retired")
     return shown(bank, "session.html", "sessions", "get", "--", query["name"], facts=facts)
 
 
@@ -269,7 +271,7 @@ def card(bank: BankPages, query: Query) -> Shown:
     authors = [step["written"] for step in chain["steps"] if line == here["endLine"] and step.get("written")]
     if len(authors) != 1:  # git blame is slow, and `why` has run it for the first line
         span = f"{path}:{line}-{here['endLine']}"
-        authors = bank.ask("blame", "--", span, fails=False).get("lines", [])
+        authors = rows(bank, "lines", "blame", "--", span)
     up = bank.ask("why", "--up", "--", target, fails=False)
     more = {"target": target, "here": here, "around": around, "authors": authors, "up": up}
     return Shown("card.html", chain, words, more)
@@ -289,7 +291,7 @@ def file(bank: BankPages, query: Query) -> Shown:
             break
     end, rendered, authors = start + len(lines) - 1, query.get("view") != "source", []
     if not rendered:
-        authors = bank.ask("blame", "--", f"{path}:{start}-{end}", fails=False).get("lines", [])
+        authors = rows(bank, "lines", "blame", "--", f"{path}:{start}-{end}")
     more = {"lines": lines, "start": start, "end": end, "all": len(every), "authors": authors}
     return Shown("file.html", found, words, {**more, "rendered": rendered})
 
@@ -327,7 +329,7 @@ def graph(bank: BankPages, _query: Query) -> Shown:
 
 def pages(bank: BankPages, _query: Query) -> Shown:
     """Knowledge pages and mental models."""
-    models = bank.ask("models", "list", fails=False).get("models", [])
+    models = rows(bank, "models", "models", "list")
     return shown(bank, "pages.html", "pages", "list", models=models)
 
 
@@ -335,7 +337,7 @@ def page(bank: BankPages, query: Query) -> Shown:
     """One knowledge page with its citations, why it is stale, and with `plan` what a refresh would change."""
     words = ("pages", "get", "--", query["id"])
     found = bank.ask(*words)
-    listed = {each["id"]: each for each in bank.ask("pages", "list", fails=False).get("pages", [])}
+    listed = {each["id"]: each for each in rows(bank, "pages", "pages", "list")}
     asked = bool(query.get("plan"))
     plan = result_or_error(bank, "pages", "refresh", "--dry-run", "--", query["id"]) if asked else {}
     stale = listed.get(query["id"], {}).get("stale")
@@ -349,7 +351,7 @@ def _recipe(page: Mapping[str, Any]) -> dict[str, Any]:
 
 def beliefs(bank: BankPages, _query: Query) -> Shown:
     """Observations with their evidence and earlier wordings, and opinions."""
-    opinions = bank.ask("opinions", "list", fails=False).get("opinions", [])
+    opinions = rows(bank, "opinions", "opinions", "list")
     return shown(bank, "beliefs.html", "observations", "list", opinions=opinions)
 
 
@@ -357,7 +359,7 @@ def core(bank: BankPages, query: Query) -> Shown:
     """Core memory, its budget and the directives. Proposals only with `proposals`, since they need all
     facts."""
     asked = bool(query.get("proposals"))
-    proposals = bank.ask("core", "proposals", fails=False).get("proposals", []) if asked else []
+    proposals = rows(bank, "proposals", "core", "proposals") if asked else []
     rules = bank.ask("directives", "list", fails=False)
     return shown(bank, "core.html", "core", "list", proposals=proposals, asked=asked, rules=rules)
 
@@ -370,9 +372,9 @@ def diary(bank: BankPages, query: Query) -> Shown:
     names = ("op", "by", "text", "since", "until")
     words = (*NEWEST, *options(query, (*names, "before")))
     found = bank.ask(*words)
-    rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
+    by_day = groupby(found["revisions"], key=lambda row: row["when"][:10])
     given = {name: query[name] for name in names if query.get(name)}
-    listed = [(day, [list(run) for _, run in groupby(each, key=_run_of)]) for day, each in rows]
+    listed = [(day, [list(run) for _, run in groupby(each, key=_run_of)]) for day, each in by_day]
     more = {"days": listed, "given": given, "page_size": REVISIONS, "redoable": _redoable(bank)}
     return Shown("diary.html", found, words, more)
 
@@ -386,9 +388,9 @@ def _run_of(row: Mapping[str, Any]) -> str:
 
 def _redoable(bank: BankPages) -> dict[str, Any]:
     """The undo that `redo` would revert, {} if there is none among the newest revisions."""
-    rows: list[dict[str, Any]] = bank.ask(*NEWEST, fails=False).get("revisions", [])
-    gone = {name for row in rows for name in row["trailers"].get("Undoes", ())}
-    return next((row for row in rows if row["op"] == "undo" and row["revision"] not in gone), {})
+    newest = rows(bank, "revisions", *NEWEST)
+    gone = {name for row in newest for name in row["trailers"].get("Undoes", ())}
+    return next((row for row in newest if row["op"] == "undo" and row["revision"] not in gone), {})
 
 
 def address(path: str, given: Query, **new: str) -> str:
@@ -411,11 +413,10 @@ def work(bank: BankPages, _query: Query) -> Shown:
     `health`."""
     found = shown(bank, "work.html", "status", "--quick")
     unknown = [op for op, job in found.data["jobs"].items() if "last" not in job]  # here; another machine's
-    runs = ((op, bank.ask("log", "--op", op, "-n", "1", fails=False)) for op in unknown)
-    last = {op: run.get("revisions", []) for op, run in runs}
-    waiting = bank.ask("queue", "list", fails=False).get("waiting", [])
+    last = {op: rows(bank, "revisions", "log", "--op", op, "-n", "1") for op in unknown}
+    waiting = rows(bank, "waiting", "queue", "list")
     cost = bank.ask("stats", "--cost", fails=False)
-    settings = bank.ask("config", "list", fails=False).get("settings", [])
+    settings = rows(bank, "settings", "config", "list")
     spent = [(day, row["usd"]) for day, row in cost.get("days", {}).items() if row["usd"]][-30:]
     more = {"waiting": waiting, "last": last, "cost": cost, "spent": spent, "settings": settings}
     return replace(found, more=more)
@@ -426,7 +427,7 @@ def health(bank: BankPages, query: Query) -> Shown:
     secrets in the files."""
     whole, words = bool(query.get("all")), ("doctor", "--quick")
     found = result_or_error(bank, "verify", *(() if whole else ("--quick",)))
-    secrets = bank.ask("scan", fails=False).get("secrets", []) if whole else []
+    secrets = rows(bank, "secrets", "scan") if whole else []
     more = {"stats": bank.ask("stats", fails=False), "found": found, "all": whole, "secrets": secrets}
     return Shown("health.html", bank.ask(*words, fails=False), words, more)
 
