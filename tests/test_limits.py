@@ -32,7 +32,7 @@ def rows(file: str) -> list[list[str]]:
     return [list(row) for row in re.findall(r"^\| (.+?) \| (.+) \|$", text, re.M)[1:]]
 
 
-SETTINGS = {key: default for _, key, _, _, default in config.settings()}
+SETTINGS = {one.key: one.default for one in config.settings()}
 NUMBER = r"(\d[\d,.]*)(?: (KB|MB|GB))?"
 BOUND = ("MOST", "MAX", "LONGEST", "LARGEST", "DEEPEST")
 """How the name of a bound begins."""
@@ -196,14 +196,14 @@ def test_paths() -> None:
     assert is_memory_file(deep) and not is_memory_file(deep.replace("xx", "xxx"))
 
 
-def test_names_and_rules() -> None:
+def test_names_and_rules(memory: Memory) -> None:
     from ua_memory.knowledge import core, opinions, pages
     from ua_memory.reflect import reflection as directives
     from ua_memory.store import commit as flight
 
     for most, refuses in (
         (core.LONGEST_NAME, core._new_block),
-        (pages.LONGEST["id"], lambda text: pages.path_of("page", text)),
+        (pages.LONGEST["id"], memory.pages._path),
         (pages.LONGEST["name"], lambda text: pages.check_line(text, "name")),
         (pages.LONGEST["source_query"], lambda text: pages.check_line(text, "source_query")),
         (directives.LONGEST_DIRECTIVE, directives._check_rule),

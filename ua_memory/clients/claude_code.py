@@ -17,25 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import discovery, paths
-from ua_memory.clients import settings
+from ua_memory.clients import settings, turns
 from ua_memory.clients.edit import EditError, JsonDocument
 from ua_memory.clients.settings import SERVER_NAME
-from ua_memory.clients.turns import (
-    Boundary,
-    ContextGauge,
-    EntryIds,
-    Event,
-    Format,
-    Record,
-    Tree,
-    Turn,
-    as_str,
-    call_result,
-    claude_usage,
-    id_hash,
-    is_ours,
-    join_texts,
-)
+from ua_memory.clients.turns import Event, Record
 from ua_memory.errors import Usage
 from ua_memory.paths import Surroundings
 from ua_memory.text.noise import is_summary, typed_text
@@ -55,10 +40,10 @@ class _Branch:
     """The main conversation of a file, or its sidechain: each has a tree, a leaf and usage of its own."""
 
     def __init__(self) -> None:
-        self.tree = Tree()
+        self.tree = turns.Tree()
         self.leaf = -1
-        self.gauge = ContextGauge()
-        self.boundaries: list[tuple[int, Boundary, str, str]] = []
+        self.gauge = turns.ContextGauge()
+        self.boundaries: list[tuple[int, turns.Boundary, str, str]] = []
         """Entry number, boundary, id of the logical parent, id of the first message left in the context."""
         self.summaries: list[int] = []
         """Lines of summaries of turns that are not in the file."""
@@ -66,7 +51,7 @@ class _Branch:
         self.agent = ""
 
 
-class ClaudeCode(Format):
+class ClaudeCode(turns.Format):
     """`~/.claude/projects/<cwd>/<session>.jsonl` and `…/<session>/subagents/agent-<id>.jsonl`."""
 
     client = "claude-code"
@@ -119,7 +104,7 @@ class ClaudeCode(Format):
         elif kind == "attachment":
             queued = record.part("attachment")
             if queued.get("type") == "queued_command":
-                self._recorded_texts.update(id_hash(text) for text in queued.texts("prompt"))
+                self._recorded_texts.update(turns.id_hash(text) for text in queued.texts("prompt"))
 
     def _title(self, kind: object, record: Record) -> None:
         """Update the title: the person's own before the model's, the last of each. A summary, which may be
@@ -137,11 +122,11 @@ class ClaudeCode(Format):
         elif record.get("type") == "assistant":
             branch.agent = record.text("agentId") or branch.agent
             if message.get("model") != "<synthetic>":
-                branch.gauge.add(line, claude_usage(message.part("usage")))
+                branch.gauge.add(line, turns.claude_usage(message.part("usage")))
         elif "toolUseResult" in record or "sourceToolAssistantUUID" in record:
             branch.results.append(number)
         elif isinstance(message.get("content"), str):
-            self._recorded_texts.add(id_hash(message["content"]))
+            self._recorded_texts.add(turns.id_hash(message["content"]))
         branch.leaf = number
 
     def _head(self, record: Record) -> None:
@@ -207,11 +192,11 @@ class ClaudeCode(Format):
             elif kind == "attachment":
                 queued = record.part("attachment")
                 if queued.get("type") == "queued_command" and queued.get("commandMode") in (None, "prompt"):
-                    text = join_texts(queued.texts("prompt"), typed_text)
+                    text = turns.join_texts(queued.texts("prompt"), typed_text)
                     if text and _is_by_person(queued):
                         yield entry.next(text=text)
 
-    def _assistant(self, entry: EntryIds, record: Record, asked: set[str]) -> Iterator[Event]:
+    def _assistant(self, entry: turns.EntryIds, record: Record, asked: set[str]) -> Iterator[Event]:
         message = record.part("message")
         if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             return
@@ -220,13 +205,13 @@ class ClaudeCode(Format):
         yield from entry.said(message, self.session.cwd)
 
     def _user(
-        self, entry: EntryIds, line: int, record: Record, asked: set[str], results_only: bool
+        self, entry: turns.EntryIds, line: int, record: Record, asked: set[str], results_only: bool
     ) -> Iterator[Event]:
         message = record.part("message")
         for block in message.blocks():
             if block.get("type") == "tool_result":
                 key = block.text("tool_use_id")
-                yield call_result(key, block.get("is_error") is True, block.get("content"))
+                yield turns.call_result(key, block.get("is_error") is True, block.get("content"))
                 if key in asked and (text := _answers_of_person(record)) and not results_only:
                     yield entry.next(text=text)
         if results_only or record.get("isMeta"):
@@ -256,9 +241,9 @@ class ClaudeCode(Format):
             said = queue.popleft() if queue else ""
             said = record.text("content") or said
             text = typed_text(said)
-            if operation == "remove" and text and id_hash(said) not in self._recorded_texts:
+            if operation == "remove" and text and turns.id_hash(said) not in self._recorded_texts:
                 at = record.time("timestamp")
-                yield Turn(self.name(line, record), "person", text, at, line=line)
+                yield turns.Turn(self.name(line, record), "person", text, at, line=line)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if self.keep[line] == 1 and record.get("type") in ("user", "assistant"):
@@ -268,7 +253,7 @@ class ClaudeCode(Format):
 
     def outputs(self, record: Record) -> Iterator[str]:
         for block in record.part("message").blocks():
-            if block.get("type") == "tool_use" and is_ours(block.text("name"), None):
+            if block.get("type") == "tool_use" and turns.is_ours(block.text("name"), None):
                 self._our_calls.add(block.text("id"))
             elif block.get("type") == "tool_result" and block.get("tool_use_id") not in self._our_calls:
                 yield "\n".join(block.texts())
@@ -299,13 +284,13 @@ def _first_kept_id(record: Record) -> str:
     """The id of the first message that a compaction left in the context, or ""."""
     meta = record.part("compactMetadata")
     kept = meta.part("preservedMessages").get("uuids")
-    first = as_str(kept[0]) if isinstance(kept, list) and kept else ""
+    first = turns.as_str(kept[0]) if isinstance(kept, list) and kept else ""
     return first or meta.part("preservedSegment").text("headUuid")
 
 
-def _boundary(line: int, record: Record) -> Boundary:
+def _boundary(line: int, record: Record) -> turns.Boundary:
     left = record.part("compactMetadata").tokens("postTokens")
-    return Boundary(line, line, left or None)
+    return turns.Boundary(line, line, left or None)
 
 
 # -- settings ----------------------------------------------------------------------------------------------

@@ -13,21 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ua_memory.clients import settings
-from ua_memory.clients.turns import (
-    Boundary,
-    ContextGauge,
-    EntryIds,
-    Event,
-    Format,
-    Record,
-    as_time,
-    call_result,
-    decode,
-    is_ours,
-    join_texts,
-    texts,
-)
+from ua_memory.clients import settings, turns
+from ua_memory.clients.turns import Event, Record
 from ua_memory.text.noise import assistant_text, typed_text
 
 ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
@@ -38,7 +25,7 @@ _FAILED = re.compile(
 )
 
 
-class Codex(Format):
+class Codex(turns.Format):
     """`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`."""
 
     client = "codex"
@@ -56,11 +43,11 @@ class Codex(Format):
 
     def __init__(self) -> None:
         super().__init__()
-        self._gauge = ContextGauge()
+        self._gauge = turns.ContextGauge()
         self._person_lines = array("Q")
         """Lines of a person's turns, which Codex counts when it rolls turns back."""
         self._dropped: list[tuple[int, int]] = []
-        self._compacted: list[Boundary] = []
+        self._compacted: list[turns.Boundary] = []
         self._first_message = 0
         self._our_calls: set[str] = set()
 
@@ -76,7 +63,7 @@ class Codex(Format):
         if kind == "session_meta":
             self._head(record, item)
         elif kind == "compacted":
-            self._compacted.append(Boundary(line, line))
+            self._compacted.append(turns.Boundary(line, line))
         elif kind == "event_msg" and inner == "token_count":
             last = item.part("info").part("last_token_usage")
             size = last.tokens("input_tokens") + last.tokens("output_tokens")
@@ -85,7 +72,7 @@ class Codex(Format):
             self._roll_back(line, item.tokens("num_turns"))
         elif kind == "response_item" and inner == "message":
             self._first_message = self._first_message or line
-            if item.get("role") == "user" and join_texts(item.texts(), typed_text):
+            if item.get("role") == "user" and turns.join_texts(item.texts(), typed_text):
                 self._person_lines.append(line)
 
     def _head(self, record: Record, item: Record) -> None:
@@ -99,17 +86,17 @@ class Codex(Format):
             self.session,
             session=item.text("id") or item.text("session_id"),
             cwd=item.text("cwd"),
-            started=as_time(at),
+            started=turns.as_time(at),
             parent=item.text("forked_from_id") or item.text("parent_thread_id"),
             agent=item.text("agent_nickname") or agent,
         )
 
-    def _roll_back(self, line: int, turns: int) -> None:
+    def _roll_back(self, line: int, number: int) -> None:
         """Drop the last turns: the person went back and continued from an earlier one."""
-        turns = min(turns, len(self._person_lines))
-        if turns:
-            self._dropped.append((self._person_lines[-turns], line))
-            del self._person_lines[-turns:]
+        number = min(number, len(self._person_lines))
+        if number:
+            self._dropped.append((self._person_lines[-number], line))
+            del self._person_lines[-number:]
 
     def close(self, lines: int) -> None:
         super().close(lines)
@@ -134,22 +121,22 @@ class Codex(Format):
                 yield from self._call(entry, inner, item)
             elif kind == "response_item" and inner.endswith("_output"):
                 output, failed = _result(item.get("output"))
-                yield call_result(item.text("call_id"), failed, output)
+                yield turns.call_result(item.text("call_id"), failed, output)
 
-    def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
+    def _message(self, entry: turns.EntryIds, item: Record) -> Iterator[Event]:
         if item.get("role") == "user":
             yield from self.typed(entry, item.texts())
-        elif item.get("role") == "assistant" and (text := join_texts(item.texts(), assistant_text)):
+        elif item.get("role") == "assistant" and (text := turns.join_texts(item.texts(), assistant_text)):
             yield entry.next(role="assistant", text=text)
 
-    def _call(self, entry: EntryIds, inner: str, item: Record) -> Iterator[Event]:
+    def _call(self, entry: turns.EntryIds, inner: str, item: Record) -> Iterator[Event]:
         action = item.part("action")
         name = item.text("name") or _CALL_NAMES.get(inner, inner)
-        given: Any = action or decode(item.get("arguments", item.get("input")))
+        given: Any = action or turns.decode(item.get("arguments", item.get("input")))
         key = item.text("call_id") or item.text("id")
         yield from entry.call(key, name, given, self.session.cwd, item.text("namespace"))
         if inner == "web_search_call":
-            yield call_result(key, item.get("status") == "failed")
+            yield turns.call_result(key, item.get("status") == "failed")
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind, item = _payload(record)
@@ -172,7 +159,7 @@ class Codex(Format):
         inner, key = item.text("type"), item.text("call_id")
         if kind != "response_item":
             return
-        if inner in _CALLS and is_ours(item.text("name"), None, item.text("namespace")):
+        if inner in _CALLS and turns.is_ours(item.text("name"), None, item.text("namespace")):
             self._our_calls.add(key)
         elif inner.endswith("_output") and key not in self._our_calls:
             yield _result(item.get("output"))[0]
@@ -190,13 +177,13 @@ def _payload(record: Record) -> tuple[str, Record]:
 
 def _result(output: object) -> tuple[str, bool]:
     """A result's text, and whether the call failed: by its metadata, or by the exit code at its beginning."""
-    value = decode(output)
+    value = turns.decode(output)
     if isinstance(value, dict):
         value = Record.of(value)
         code = value.part("metadata").get("exit_code")
         text = value.text("output") or value.text("content")
         return text, (isinstance(code, int) and code != 0) or value.get("success") is False
-    text = "\n".join(texts(value))
+    text = "\n".join(turns.texts(value))
     return text, bool(_FAILED.search(text[:300]))
 
 

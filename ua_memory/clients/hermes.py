@@ -11,23 +11,10 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from ua_memory.clients import settings
+from ua_memory.clients import settings, turns
 from ua_memory.clients.edit import split_lines
 from ua_memory.clients.settings import SERVER_NAME
-from ua_memory.clients.turns import (
-    Database,
-    EntryIds,
-    Event,
-    Format,
-    Record,
-    as_line,
-    as_str,
-    as_time,
-    call_result,
-    decode,
-    rows_of,
-    texts,
-)
+from ua_memory.clients.turns import Event, Record
 from ua_memory.text.noise import assistant_text, typed_text
 
 # -- transcripts -------------------------------------------------------------------------------------------
@@ -46,7 +33,7 @@ _LONG_TEXT = 40
 """An equal text of so many characters is a copy that a compaction made, though it has another time."""
 
 
-class Hermes(Format):
+class Hermes(turns.Format):
     """A session of `$HERMES_HOME/state.db`."""
 
     client = "hermes"
@@ -113,9 +100,9 @@ class Hermes(Format):
                 yield from self._assistant(entry, record)
             elif role == "tool":
                 output, failed = _result(record.get("content"))
-                yield call_result(record.text("tool_call_id"), failed, output)
+                yield turns.call_result(record.text("tool_call_id"), failed, output)
 
-    def _user(self, entry: EntryIds, record: Record) -> Iterator[Event]:
+    def _user(self, entry: turns.EntryIds, record: Record) -> Iterator[Event]:
         said = []
         for text in _texts_of(record):
             if text.startswith(_SUMMARY):
@@ -128,7 +115,7 @@ class Hermes(Format):
         if text := "\n\n".join(filter(None, said)):
             yield entry.next(text=text, role="assistant" if self.session.agent else "person")
 
-    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
+    def _assistant(self, entry: turns.EntryIds, record: Record) -> Iterator[Event]:
         for text in _texts_of(record):
             if not text.startswith(_SUMMARY) and (said := assistant_text(text)):
                 yield entry.next(role="assistant", text=said)
@@ -147,7 +134,7 @@ def _is_message(record: Record) -> bool:
 def _time(seconds: object) -> Any:
     """A time of Hermes, in seconds since 1970."""
     known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return as_time(seconds * 1000) if known else None  # type: ignore[operator]
+    return turns.as_time(seconds * 1000) if known else None  # type: ignore[operator]
 
 
 def _identity(record: Record) -> tuple[str, ...]:
@@ -162,7 +149,7 @@ def _texts_of(record: Record) -> Iterator[str]:
             content = json.loads(content[len(STRUCTURED) :])
         except (ValueError, RecursionError):
             return
-    yield from Record(content=[content]).contents() if isinstance(content, dict) else texts(content)
+    yield from Record(content=[content]).contents() if isinstance(content, dict) else turns.texts(content)
 
 
 def _calls(record: Record) -> object:
@@ -175,20 +162,20 @@ def _calls(record: Record) -> object:
 
 def _result(content: object) -> tuple[str, bool]:
     """A result's text, and whether the call failed."""
-    value = Record.of(decode(content))
+    value = Record.of(turns.decode(content))
     if not value:
-        return as_str(content), False
+        return turns.as_str(content), False
     code = value.get("exit_code", value.get("returncode"))
     failed = bool(value.get("error")) or value.get("success") is False
     return value.text("output") or value.text("result"), failed or code not in (None, 0)
 
 
 def hermes_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
-    for row in rows_of(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
-        yield as_line({key: value for key, value in row.items() if key != "system_prompt"})
-    for row in rows_of(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
+    for row in turns.rows_of(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
+        yield turns.as_line({key: value for key, value in row.items() if key != "system_prompt"})
+    for row in turns.rows_of(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
         kept = {key: value for key, value in row.items() if not key.startswith(("reason", "codex_"))}
-        yield as_line({key: value for key, value in kept.items() if value is not None})
+        yield turns.as_line({key: value for key, value in kept.items() if value is not None})
 
 
 # -- settings ----------------------------------------------------------------------------------------------
@@ -230,7 +217,7 @@ HOMES = (("HERMES_HOME", "~/.hermes"),)
 CLIENT = settings.Client(
     "the memory provider of Hermes", settings.home_target(HOMES, hermes_target), HOMES,
     ("state.db", "profiles/*/state.db"), (Hermes,),
-    Database(
+    turns.Database(
         {"sessions", "messages"},
         "SELECT session_id AS id, max(timestamp) AS at, '' AS machine FROM messages GROUP BY session_id",
         hermes_lines,

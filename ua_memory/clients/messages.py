@@ -12,24 +12,8 @@ from datetime import UTC, date, datetime, time
 from itertools import groupby, pairwise
 from typing import IO, Any
 
-from ua_memory.clients.turns import (
-    CHUNK,
-    ByteSource,
-    ContextGauge,
-    EntryIds,
-    Event,
-    Format,
-    JsonElements,
-    Record,
-    Role,
-    Turn,
-    Unreadable,
-    call_result,
-    claude_usage,
-    json_lines,
-    parse_object,
-    recalled_lines,
-)
+from ua_memory.clients import turns
+from ua_memory.clients.turns import ByteSource, EntryIds, Event, Record, Role
 from ua_memory.errors import Usage
 from ua_memory.llm.model import Message
 from ua_memory.text import calendar, foreign_dates
@@ -69,7 +53,7 @@ def to_json(value: Any) -> Any:
     return dump(exclude_none=True) if dump else str(value)
 
 
-class Messages(Format):
+class Messages(turns.Format):
     """Message lists. `line` is a message's place in the list, counted from 1; its id is `m<place>` unless it
     has one."""
 
@@ -83,19 +67,19 @@ class Messages(Format):
 
     def __init__(self) -> None:
         super().__init__()
-        self._gauge = ContextGauge()
-        self._elements: JsonElements | None = None
+        self._gauge = turns.ContextGauge()
+        self._elements: turns.JsonElements | None = None
 
     def records(
-        self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
+        self, source: ByteSource, report: turns.Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
         if _is_json_lines(source.start):
-            yield from json_lines(source, report, keep)
+            yield from turns.json_lines(source, report, keep)
             return
-        self._elements = JsonElements(source, report)
+        self._elements = turns.JsonElements(source, report)
         for number, value in self._elements:
             if isinstance(value, dict):
-                report.recalled |= dict.fromkeys(recalled_lines(value))
+                report.recalled |= dict.fromkeys(turns.recalled_lines(value))
                 yield number, Record(value)
             else:
                 report.add(number, "not a message")
@@ -105,7 +89,7 @@ class Messages(Format):
 
     def survey(self, line: int, record: Record) -> None:
         if record.get("role") == "assistant":
-            self._gauge.add(line, claude_usage(record.part("usage")))
+            self._gauge.add(line, turns.claude_usage(record.part("usage")))
         if not self.session.started:
             self.session = replace(self.session, started=record.time("timestamp"))
 
@@ -126,13 +110,13 @@ class Messages(Format):
                 yield from entry.said(record, "")
                 yield from entry.calls(record.get("tool_calls"), "")
             elif role == "tool":
-                yield call_result(record.text("tool_call_id"), False, record.get("content"))
+                yield turns.call_result(record.text("tool_call_id"), False, record.get("content"))
 
     def _user(self, entry: EntryIds, line: int, message: Record) -> Iterator[Event]:
         for block in message.blocks():
             if block.get("type") == "tool_result":
                 failed = block.get("is_error") is True
-                yield call_result(block.text("tool_use_id"), failed, block.get("content"))
+                yield turns.call_result(block.text("tool_use_id"), failed, block.get("content"))
         said = "\n\n".join(message.texts()).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
@@ -146,7 +130,7 @@ class Messages(Format):
 def _is_json_lines(head: bytes) -> bool:
     """Whether the first line is a message, or, if it is damaged, most of the others are."""
     lines = [line for line in head.split(b"\n") if line.strip()]
-    found = [record is not None and "role" in record for record in map(parse_object, lines)]
+    found = [record is not None and "role" in record for record in map(turns.parse_object, lines)]
     return bool(found) and (found[0] or 2 * sum(found) >= len(found))
 
 
@@ -542,13 +526,13 @@ def is_markdown(head: str) -> bool:
     return _MARKDOWN.search(head) is not None
 
 
-class Prose(Format):
+class Prose(turns.Format):
     """Plain text. The id of a turn is that of its first line."""
 
     client = "text"
 
     def records(
-        self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
+        self, source: ByteSource, report: turns.Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
         head = source.head.decode("utf-8", "replace")
         form = replace(text_form(head), labels=is_conversation(head))
@@ -565,13 +549,13 @@ class Prose(Format):
         pass
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
-        last, entry = 0, EntryIds(Turn("L0", "person", ""))
+        last, entry = 0, EntryIds(turns.Turn("L0", "person", ""))
         for line, record in records:
             part: TextPart = record["part"]
             role = part.role
             text = assistant_text(record["text"]) if role == "assistant" else typed_text(record["text"])
             if line != last:
-                last, entry = line, EntryIds(Turn(f"L{line}", "person", "", line=line))
+                last, entry = line, EntryIds(turns.Turn(f"L{line}", "person", "", line=line))
             if role and text and not (role == "person" and _only_headings(text)):
                 text = f"{part.speaker}: {text}" if part.speaker else text
                 # In which zone is not known; noon is on the same day in most.
@@ -592,7 +576,7 @@ def _only_headings(text: str) -> bool:
     return all(line.startswith(("# ", "## ", "---", "===")) or not line.strip() for line in text.splitlines())
 
 
-def _lines(source: ByteSource, report: Unreadable) -> Iterator[tuple[int, str]]:
+def _lines(source: ByteSource, report: turns.Unreadable) -> Iterator[tuple[int, str]]:
     """Lines with their numbers; a very long line comes in pieces with the same number."""
     number, rest = 1, ""
     for piece in source.pieces(report):
@@ -600,7 +584,7 @@ def _lines(source: ByteSource, report: Unreadable) -> Iterator[tuple[int, str]]:
         for line in whole:
             yield number, line.removesuffix("\r") + "\n"
             number += 1
-        if len(rest) > CHUNK:
+        if len(rest) > turns.CHUNK:
             yield number, rest
             rest = ""
     if rest:

@@ -9,16 +9,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ua_memory import discovery, paths
-from ua_memory.clients import settings
+from ua_memory.clients import settings, turns
 from ua_memory.clients.edit import EditError, JsonDocument
 from ua_memory.clients.pi import Pi
 from ua_memory.clients.settings import SERVER_NAME
-from ua_memory.clients.turns import (
-    Database,
-    Record,
-    rows_of,
-    unpack_zstd,
-)
+from ua_memory.clients.turns import Record
 from ua_memory.paths import Surroundings
 from ua_memory.text.noise import has_envelope
 
@@ -66,10 +61,10 @@ class OpenClaw(Clawdbot):
 
 def openclaw_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
     query = "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY seq"
-    rows = rows_of(there, query, (session,))
+    rows = turns.rows_of(there, query, (session,))
     packed = [row for row in rows if row.get("event_json") is None and row.get("event_zstd") is not None]
     # All at once: a process for each line would take longer than all other work.
-    text = unpack_zstd(b"".join(row["event_zstd"] for row in packed)) if packed else b""
+    text = turns.unpack_zstd(b"".join(row["event_zstd"] for row in packed)) if packed else b""
     at = 0
     for row in rows:
         if row.get("event_json") is not None:
@@ -89,7 +84,7 @@ def automatic_sessions(there: sqlite3.Connection, names: set[str]) -> dict[str, 
         "SELECT w.session_id AS id, w.session_key AS name, coalesce(w.spawned_by, n.spawned_by) AS spawned "
         "FROM session_windows w LEFT JOIN session_nodes n ON n.session_key = w.session_key"
     )
-    for row in rows_of(there, query):
+    for row in turns.rows_of(there, query):
         machine = automatic_speaker(str(row["name"]))
         if machine or row["spawned"]:
             found[str(row["id"])] = machine or "sub-agent"
@@ -186,7 +181,7 @@ HOMES = (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawd
 CLIENT = settings.Client(
     "the plugin and the MCP server of OpenClaw", openclaw, HOMES,
     ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"), (Clawdbot, OpenClaw),
-    Database(
+    turns.Database(
         {"transcript_events"},
         "SELECT session_id AS id, max(created_at) / 1000.0 AS at, '' AS machine FROM transcript_events "
         "GROUP BY session_id",

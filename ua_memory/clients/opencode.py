@@ -8,19 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from ua_memory import paths
-from ua_memory.clients import settings
+from ua_memory.clients import settings, turns
 from ua_memory.clients.settings import SERVER_NAME
-from ua_memory.clients.turns import (
-    Database,
-    EntryIds,
-    Event,
-    Format,
-    Record,
-    as_line,
-    call_result,
-    decode,
-    rows_of,
-)
+from ua_memory.clients.turns import Event, Record
 from ua_memory.paths import Surroundings
 from ua_memory.text.noise import assistant_text
 
@@ -29,7 +19,7 @@ from ua_memory.text.noise import assistant_text
 # own texts, and those that plugins and files add to a prompt, are marked.
 
 
-class OpenCode(Format):
+class OpenCode(turns.Format):
     """A session of `opencode.db`."""
 
     client = "opencode"
@@ -68,7 +58,7 @@ class OpenCode(Format):
             elif data.get("role") == "assistant" and not data.get("summary"):
                 yield from self._assistant(entry, record)
 
-    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
+    def _assistant(self, entry: turns.EntryIds, record: Record) -> Iterator[Event]:
         for part in _parts(record):
             state, name = part.part("state"), part.text("tool")
             if part.get("type") == "text" and (said := assistant_text(_text(part))):
@@ -77,7 +67,7 @@ class OpenCode(Format):
                 key, code = part.text("callID"), state.part("metadata").get("exit")
                 yield from entry.call(key, name, state.get("input"), self.session.cwd)
                 failed = state.get("status") == "error" or code not in (None, 0)
-                yield call_result(key, failed, state.text("output"))
+                yield turns.call_result(key, failed, state.text("output"))
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         for part in [] if self._is_undone(record) else _parts(record):
@@ -90,7 +80,7 @@ class OpenCode(Format):
 
 def _parts(record: Record) -> list[Record]:
     parts = record.get("parts")
-    return [Record.of(decode(one)) for one in parts] if isinstance(parts, list) else []
+    return [Record.of(turns.decode(one)) for one in parts] if isinstance(parts, list) else []
 
 
 def _texts(record: Record) -> Iterator[str]:
@@ -108,14 +98,14 @@ def _unquoted(text: str) -> str:
 
 
 def opencode_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
-    for row in rows_of(there, "SELECT * FROM session WHERE id = ?", (session,)):
-        yield as_line(row)
+    for row in turns.rows_of(there, "SELECT * FROM session WHERE id = ?", (session,)):
+        yield turns.as_line(row)
     parts: dict[str, list[str]] = {}
     query = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id"
-    for row in rows_of(there, query, (session,)):
+    for row in turns.rows_of(there, query, (session,)):
         parts.setdefault(str(row["message_id"]), []).append(str(row["data"]))
-    for row in rows_of(there, "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session,)):
-        yield as_line({**row, "parts": parts.get(str(row["id"]), [])})
+    for row in turns.rows_of(there, "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session,)):
+        yield turns.as_line({**row, "parts": parts.get(str(row["id"]), [])})
 
 
 # -- settings ----------------------------------------------------------------------------------------------
@@ -146,7 +136,7 @@ def opencode_server(command: Sequence[str]) -> dict[str, Any]:
 CLIENT = settings.Client(
     "the plugin and the MCP server of OpenCode", opencode, (("XDG_DATA_HOME", "~/.local/share", "opencode"),),
     ("opencode*.db",), (OpenCode,),
-    Database(
+    turns.Database(
         {"session", "message", "part"},
         "SELECT session.id, max(message.time_created) / 1000.0 AS at, "
         "CASE WHEN parent_id IS NULL THEN '' ELSE 'sub-agent' END AS machine "

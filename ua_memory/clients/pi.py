@@ -13,25 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ua_memory.clients import settings
+from ua_memory.clients import settings, turns
 from ua_memory.clients.settings import SERVER_NAME
-from ua_memory.clients.turns import (
-    Boundary,
-    ContextGauge,
-    EntryIds,
-    Event,
-    Format,
-    Record,
-    Tree,
-    call_result,
-    is_ours,
-)
+from ua_memory.clients.turns import Event, Record
 from ua_memory.text.noise import without_envelope
 
 _SUMMARIES = ("compaction", "branch_summary")
 
 
-class Pi(Format):
+class Pi(turns.Format):
     """`~/.pi/agent/sessions/--<cwd>--/<timestamp>_<id>.jsonl`."""
 
     client = "pi"
@@ -48,8 +38,8 @@ class Pi(Format):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tree = Tree()
-        self._gauge = ContextGauge()
+        self._tree = turns.Tree()
+        self._gauge = turns.ContextGauge()
         self._has_head = False
         self._compactions: list[tuple[int, int, Record]] = []
         self._first_message_line = 0
@@ -110,7 +100,7 @@ class Pi(Format):
                 continue
             if not first or first >= kept:
                 self._summary_lines.add(line)
-            self.boundary = Boundary(line, kept, record.tokens("tokensAfter") or None)
+            self.boundary = turns.Boundary(line, kept, record.tokens("tokensAfter") or None)
         self.context_size = self._gauge.size(self.boundary)
 
     def _first_message(self) -> int:
@@ -148,7 +138,7 @@ class Pi(Format):
             ):
                 yield entry.next(role="assistant", text=text, summary=True)
 
-    def _message(self, entry: EntryIds, message: Record) -> Iterator[Event]:
+    def _message(self, entry: turns.EntryIds, message: Record) -> Iterator[Event]:
         role = message.get("role")
         if role == "user":
             said = message.texts()
@@ -157,10 +147,10 @@ class Pi(Format):
             yield from entry.said(message, self.session.cwd)
         elif role == "toolResult":
             failed = message.get("isError") is True
-            yield call_result(message.text("toolCallId"), failed, message.get("content"))
+            yield turns.call_result(message.text("toolCallId"), failed, message.get("content"))
         elif role == "bashExecution" and not message.get("excludeFromContext"):
             yield from entry.call("!", "bash", {"command": message.get("command")}, self.session.cwd)
-            yield call_result("!", bool(message.get("exitCode")) or message.get("cancelled") is True)
+            yield turns.call_result("!", bool(message.get("exitCode")) or message.get("cancelled") is True)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind = record.get("type")
@@ -180,7 +170,7 @@ class Pi(Format):
 
     def outputs(self, record: Record) -> Iterator[str]:
         message = record.part("message")
-        if message.get("role") == "toolResult" and not is_ours(message.text("toolName"), None):
+        if message.get("role") == "toolResult" and not turns.is_ours(message.text("toolName"), None):
             yield "\n".join(message.texts())
         elif message.get("role") == "bashExecution":
             yield message.text("output")

@@ -17,24 +17,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ua_memory import clients, discovery
+from ua_memory.clients import turns
 from ua_memory.clients.messages import Markdown, Messages, Prose, is_conversation, is_markdown
 from ua_memory.clients.openclaw import ARCHIVES, index_speakers
 from ua_memory.clients.settings import folders
-from ua_memory.clients.turns import (
-    Boundary,
-    ByteSource,
-    Database,
-    Format,
-    Record,
-    Session,
-    Turn,
-    Unreadable,
-    open_database,
-    parse_object,
-    rows_of,
-    settle,
-    unpack_zstd,
-)
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.paths import Surroundings
 from ua_memory.records import Problem
@@ -49,10 +35,10 @@ from ua_memory.text.wording import main_clauses
 
 CLIENTS = clients.load()
 _OF_CLIENTS = [format for client in CLIENTS.values() for format in client.formats]
-_OTHERS: tuple[type[Format], ...] = (Messages, Markdown, Prose)
+_OTHERS: tuple[type[turns.Format], ...] = (Messages, Markdown, Prose)
 FORMATS = {format.client: format for format in (*_OF_CLIENTS, *_OTHERS)}
 _CLIENTS_HINT = f"known clients: {', '.join(FORMATS)}"
-_DETECTED: tuple[type[Format], ...] = (*reversed(_OF_CLIENTS), Messages)
+_DETECTED: tuple[type[turns.Format], ...] = (*reversed(_OF_CLIENTS), Messages)
 """In the order they are asked: OpenClaw's are pi's, too, and Claude Code has the most kinds of records."""
 
 _SNIFFED_LINES = 50
@@ -75,7 +61,7 @@ def sniff(head: bytes) -> str:
         if b"\0" in head:
             raise Malformed("this is a binary file, not a transcript", hint="ua-memory flush --help")
         return "markdown" if is_markdown(text) or is_conversation(text) else "text"
-    records = [record for line in lines if (record := parse_object(line.encode("utf-8", "replace")))]
+    records = [record for line in lines if (record := turns.parse_object(line.encode("utf-8", "replace")))]
     for record in records:
         for format in _DETECTED:
             if format.wrote(record, records):
@@ -114,9 +100,9 @@ class TranscriptReading:
     `reached` are the ids of `since` after which the turns begin.
     """
 
-    def __init__(self, source: ByteSource, format: Format, since: Collection[str]) -> None:
+    def __init__(self, source: turns.ByteSource, format: turns.Format, since: Collection[str]) -> None:
         self._source, self._format = source, format
-        report = Unreadable()
+        report = turns.Unreadable()
         bases = {*since, *(part[1] for id in since if (part := _PART_ID.match(id)))}
         found: dict[str, int] = {}
         last = 0
@@ -126,9 +112,9 @@ class TranscriptReading:
                 found[name] = last
         source.freeze()
         format.close(last)
-        self.session: Session = format.session
+        self.session: turns.Session = format.session
         self.context_size: int | None = format.context_size
-        self.boundary: Boundary | None = format.boundary
+        self.boundary: turns.Boundary | None = format.boundary
         self.problems: tuple[Problem, ...] = tuple(report.problems)
         self.broken: int = report.broken
         self.cut: bool = report.cut
@@ -155,10 +141,10 @@ class TranscriptReading:
         """The same transcript, as far as it was read, without the turns up to these ids."""
         return TranscriptReading(self._source, type(self._format)(), since)
 
-    def __iter__(self) -> Iterator[Turn]:
+    def __iter__(self) -> Iterator[turns.Turn]:
         """The turns after `since`, in the order of the conversation."""
         outputs: deque[str] = deque()
-        for turn in settle(self._format.events(self._records_with_outputs(outputs))):
+        for turn in turns.settle(self._format.events(self._records_with_outputs(outputs))):
             turn = _with_echo_of(turn, outputs) if turn.role == "assistant" and outputs else turn
             named = _PART_ID.match(turn.id)
             part = int(named[2]) if named else 1
@@ -179,10 +165,10 @@ class TranscriptReading:
     def outputs(self) -> Iterator[str]:
         """The tools' outputs, also on dropped branches, without those of our own tools. For comparison alone:
         they must never be stored, shown or sent anywhere."""
-        for _, record in self._format.records(self._source, Unreadable()):
+        for _, record in self._format.records(self._source, turns.Unreadable()):
             yield from filter(None, self._format.outputs(record))
 
-    def _records_with_outputs(self, outputs: deque[str]) -> Iterator[tuple[int, Record]]:
+    def _records_with_outputs(self, outputs: deque[str]) -> Iterator[tuple[int, turns.Record]]:
         """The records of the conversation; `outputs` is filled with the latest tool outputs, normalised."""
         size = 0
         for line, record in self._path_records():
@@ -193,9 +179,9 @@ class TranscriptReading:
                 size -= len(outputs.popleft())
             yield line, record
 
-    def _path_records(self) -> Iterator[tuple[int, Record]]:
+    def _path_records(self) -> Iterator[tuple[int, turns.Record]]:
         keep = self._format.keep
-        for line, record in self._format.records(self._source, Unreadable(), keep):
+        for line, record in self._format.records(self._source, turns.Unreadable(), keep):
             if line < len(keep) and keep[line]:
                 yield line, record
 
@@ -204,7 +190,7 @@ LONGEST_OUTPUT, MOST_OUTPUT = 32 << 10, 256 << 10
 """Most characters of one output, and of the latest ones, that an assistant's text is compared with."""
 
 
-def _with_echo_of(turn: Turn, outputs: Collection[str]) -> Turn:
+def _with_echo_of(turn: turns.Turn, outputs: Collection[str]) -> turns.Turn:
     source = "\n".join(outputs)
     echo = [one.strip() for one in main_clauses(turn.text) if grounding.mostly_repeats(one, source)]
     return replace(turn, echo="\n".join(echo)) if echo else turn
@@ -223,7 +209,7 @@ def read(
     """
     if client is not None and client not in FORMATS:
         raise Usage(f"no reader for transcripts of {client!r}", hint=_CLIENTS_HINT)
-    source = ByteSource(stream, lines_before)
+    source = turns.ByteSource(stream, lines_before)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
     return TranscriptReading(source, FORMATS[client or sniff(source.start)](), ids)
 
@@ -387,20 +373,20 @@ def _opener(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
         with discovery.open_regular(path) as file:
             packed = file.read(4) == ZSTD_MAGIC
             file.seek(0)
-            yield io.BytesIO(unpack_zstd(file.read())) if packed else file
+            yield io.BytesIO(turns.unpack_zstd(file.read())) if packed else file
 
     return opened
 
 
 def database_sessions(path: Path) -> list[Transcript]:
     """The sessions in a database; [] if it is of no known client. OSError if it cannot be read."""
-    with open_database(path) as there:
-        names = {str(row["name"]) for row in rows_of(there, "SELECT name FROM sqlite_master")}
+    with turns.open_database(path) as there:
+        names = {str(row["name"]) for row in turns.rows_of(there, "SELECT name FROM sqlite_master")}
         for name, client in reversed(CLIENTS.items()):
             database = client.database
             if database and database.tables <= names:
                 speakers, found = database.speakers(there, names), []
-                for row in rows_of(there, database.query):
+                for row in turns.rows_of(there, database.query):
                     id, at = str(row["id"]), datetime.fromtimestamp(float(row["at"] or 0), UTC)
                     where, lines = f"{path} session {id}", partial(_open_session, path, database, id)
                     machine = row["machine"] or speakers.get(id, "")
@@ -410,9 +396,9 @@ def database_sessions(path: Path) -> list[Transcript]:
 
 
 @contextmanager
-def _open_session(path: Path, database: Database, session: str) -> Iterator[IO[bytes]]:
+def _open_session(path: Path, database: turns.Database, session: str) -> Iterator[IO[bytes]]:
     """Open the lines of a session in a database. OSError; Malformed if they cannot be decompressed."""
-    with open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=MEMORY_LIMIT) as lines:
+    with turns.open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=MEMORY_LIMIT) as lines:
         for row in database.lines(there, session):
             lines.write(row + b"\n")
         lines.seek(0)
