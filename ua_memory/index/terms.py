@@ -72,7 +72,7 @@ _INVERTED = late(
 """A French verb with the pronoun behind it, `est-il` or `a-t-on`: no identifier, and seldom in a text."""
 
 IDLE = late(
-    rf"\b(?:{AT_THE_MOMENT}|{BEFORE_NOW}|currently|nowadays|(?:right )?now(?=\W*\Z)"
+    rf"\b(?:{AT_THE_MOMENT}|{BEFORE_NOW}|(?:right )?now(?=\W*\Z)"
     r"|(?:a(?:ura|vait)?|(?:aur)?ont) (?:eu )?lieu)\b",
     re.IGNORECASE,
 )

@@ -12,8 +12,9 @@ from ua_memory.text.patterns import late
 
 
 AT_THE_MOMENT = (
-    r"at\s+the\s+moment|en\s+ce\s+moment|im\s+moment|en\s+este\s+momento|in\s+questo\s+momento|al\s+momento"
-    r"|neste\s+momento|de\s+momento|op\s+(?:dit|het)\s+moment"
+    r"currently|nowadays|these\s+days|at\s+the\s+moment|derzeit|zurzeit|im\s+moment|actuellement|en\s+ce\s+moment"
+    r"|actualmente|hoy\s+en\s+día|en\s+este\s+momento|atualmente|hoje\s+em\s+dia|neste\s+momento|de\s+momento"
+    r"|attualmente|oggigiorno|in\s+questo\s+momento|al\s+momento|tegenwoordig|momenteel|op\s+(?:dit|het)\s+moment"
 )
 """Asks for how it is now, and says nothing of what a question is about."""
 
