@@ -33,8 +33,8 @@ def bank(tmp_path: Path) -> Bank:
     return Bank(tmp_path, False, state, state / "trail.git")
 
 
-def event(session: str = "s1", why: str = "") -> Event:
-    made = Event("SessionStart", "start")
+def event(session: str = "s1", why: str = "", kind: str = "start") -> Event:
+    made = Event("SessionStart", cast("Any", kind))
     made.session, made.why, made.transcript = session, why, "/t.jsonl"
     return made
 
@@ -71,9 +71,9 @@ def test_one_whose_process_nobody_knows_ends_by_silence(bank: Bank) -> None:
 
 
 def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> None:
-    sessions.record_event(bank.pending, event(), 0, flush_kind=sessions.COMPACT)
+    sessions.record_event(bank.pending, event(kind=sessions.COMPACT), 0)
     assert sessions.record_event(bank.pending, event(), 0)["want"] == sessions.COMPACT
-    assert sessions.record_event(bank.pending, event(), 0, flush_kind=sessions.END)["want"] == sessions.END
+    assert sessions.record_event(bank.pending, event(kind=sessions.END), 0)["want"] == sessions.END
     late = event()
     late.kind = "stop"
     assert sessions.record_event(bank.pending, late, 0)["want"] == sessions.END
@@ -91,7 +91,7 @@ def test_a_session_has_its_words_in_view_until_it_is_compacted(bank: Bank) -> No
     assert sessions.visible_session(bank.pending, event()) == "s1"
     sessions.record_event(bank.pending, event(), 0)
     assert sessions.visible_session(bank.pending, event()) == "s1"
-    sessions.record_event(bank.pending, event(), 0, flush_kind=sessions.COMPACT)
+    sessions.record_event(bank.pending, event(kind=sessions.COMPACT), 0)
     sessions.record_event(bank.pending, event(), 0)
     assert sessions.visible_session(bank.pending, event()) == ""
 

@@ -43,24 +43,22 @@ def answer_hook(words: list[str], data: bytes, *, start_next: bool) -> bool:
             return False
         if _has_warnings(settings):
             return _answer_with_bank(words, data, start_next=start_next)
-        is_session = event.session and not event.agent
-        flush_kind = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
-        if is_session and event.kind != "stop":
-            pid = int(option_value(words, "--pid") or 0)
-            context.record_event(bank.pending, event, pid, flush_kind=flush_kind)
-        reply = "" if flush_kind else _reply_text(event, settings, bank)
+        if event.is_session and event.kind != "stop":
+            context.record_event(bank.pending, event, int(option_value(words, "--pid") or 0))
+        flushed = event.kind in context.FLUSHED
+        reply = "" if flushed else _reply_text(event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
         return False
     except (OSError, ValueError, UaMemoryError):  # the command writes it to the bank's log
         reply = None
-    if reply is None:
+    if reply is None or event is None:
         return _answer_with_bank(words, data, start_next=start_next)
-    if reply and event:
+    if reply:
         _print(sys.stdout, events.reply_json(event, reply))
-    if start_next and not flush_kind:
+    if start_next and not flushed:
         start_daemon(bank)
-    started_session = event.session if event and event.kind == "start" else ""
-    return bool(flush_kind or (started_session and context.is_other_due(bank.pending, started_session)))
+    started = event.kind == "start" and event.session
+    return flushed or bool(started and context.is_other_due(bank.pending, event.session))
 
 
 def _answer_with_bank(words: list[str], data: bytes, *, start_next: bool) -> bool:

@@ -121,7 +121,6 @@ def answer_event(call: Call, client: str, pid: int, has_model: bool) -> bool:
 def _handle_event(call: Call, memory: Memory, event: Event, pid: int, has_model: bool) -> bool:
     """Answer an event and update its session's record. True if a flush is due."""
     bank = memory.store.bank
-    is_session = bool(event.session) and not event.agent
     if event.kind in events.ANSWERED_KINDS:
         # Invalid settings may have said what to mask and what to recall where, so nothing is answered. Turns
         # are queued all the same, and their flush reads the settings again.
@@ -130,17 +129,16 @@ def _handle_event(call: Call, memory: Memory, event: Event, pid: int, has_model:
         call.stdout.write(events.reply_json(event, text) if text else "")
         if event.kind == "start":
             context.cache_settings(bank, memory.config, caller.environment(call))
-        if is_session:
+        if event.is_session:
             context.record_event(bank.pending, event, pid)
         if event.kind == "prompt" and text:
             context.save_recalled(bank, event, text)
         return event.kind == "start" and context.is_other_due(bank.pending, event.session)
-    if not is_session:
+    if not event.is_session:
         return False
     memory.store.make_state()
-    flush_kind = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
-    found = context.record_event(bank.pending, event, pid, flush_kind=flush_kind)
-    if flush_kind:
+    found = context.record_event(bank.pending, event, pid)
+    if event.kind in context.FLUSHED:
         return True
     path, provider = context.record_path(bank.pending, event), memory.config.provider
     model = provider != "none" if provider else has_model

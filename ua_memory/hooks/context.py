@@ -102,15 +102,16 @@ def recall_filters(call: Call, config: Config, event: Event) -> dict[str, Any]:
 RECORD_PREFIX, RECORD_SUFFIX = "session-", ".json"
 IDLE_TIMEOUT = 6 * 3600.0
 """Seconds without an event after which a session whose process is not known counts as ended."""
-END, COMPACT = "end", "compact"
-"""Values of `want`: a flush of a session that has ended, or of one whose context is compacted."""
+FLUSHED = END, COMPACT = "end", "compact"
+"""Kinds of events, and values of `want`: a flush of a session that has ended, or of one whose context is
+compacted."""
 WRAPPERS = ("sh", "bash", "dash", "zsh", "fish", "env", "timeout")
 """Processes between a client and its hooks, which exit before the client."""
 
 
-def record_event(pending: Path | str, event: Event, pid: int, *, flush_kind: str = "") -> dict[str, Any]:
-    """Create or update the record of an event's session and return it. `flush_kind` (END or COMPACT) asks for
-    a flush of its turns. `pid` is the process that called the hook, 0 if not known."""
+def record_event(pending: Path | str, event: Event, pid: int) -> dict[str, Any]:
+    """Create or update the record of an event's session and return it; its end and a compaction ask for a
+    flush of its turns. `pid` is the process that called the hook, 0 if not known."""
     path = record_path(pending, event)
     found = _read_json(path) or {"client": event.client, "session": event.session, "started": time.time()}
     names = ("transcript", "cwd", "parent", "group")
@@ -120,11 +121,12 @@ def record_event(pending: Path | str, event: Event, pid: int, *, flush_kind: str
     # The daemon may handle an answer only after its session has ended, so `end` stays until a resume. A flush
     # that was due still is: it may not have run yet.
     before = found.get("want") or ""
-    found["want"] = flush_kind or (COMPACT if before == END and event.kind == "start" else before)
-    if flush_kind == COMPACT:
+    resumed = before == END and event.kind == "start"
+    found["want"] = event.kind if event.kind in FLUSHED else COMPACT if resumed else before
+    if event.kind == COMPACT:
         found["compacted"] = True
     with contextlib.suppress(OSError):  # a bank without a state folder yet, or a read-only one
-        write_json(path, found, fsync=bool(flush_kind))
+        write_json(path, found, fsync=event.kind in FLUSHED)
     return found
 
 

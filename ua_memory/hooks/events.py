@@ -39,6 +39,11 @@ class Event:
         self.session = self.parent = self.transcript = self.cwd = self.agent = ""
         self.said = self.why = self.group = ""
 
+    @property
+    def is_session(self) -> bool:
+        """Whether it is of a session itself, and of no sub-agent in it."""
+        return bool(self.session) and not self.agent
+
 
 def _group_name(named: object) -> str:
     """A group chat's name as text. It may be a number, and must not be mistaken for no group."""
