@@ -18,20 +18,13 @@ from ua_memory.discovery import INDEX_VERSION
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage, checked
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import embedding as index_embedding
+from ua_memory.index import generations as index_generations
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index import words as index_words
 from ua_memory.index.embedding import Cache, EmbeddingUnavailable, Embeds
 from ua_memory.index.filters import LISTED_KINDS, Filters
-from ua_memory.index.generations import (
-    Generations,
-    IndexedFiles,
-    KnownFile,
-    Manifest,
-    content_hash,
-    dump_problems,
-    io_as_cannot_write,
-)
+from ua_memory.index.generations import Generations, IndexedFiles, KnownFile, Manifest
 from ua_memory.index.items import chunks, lines_hash, open_read_only, placeholders
 from ua_memory.index.outside import OutsideFiles, is_outside
 from ua_memory.index.vectors import VectorMark, VectorStore
@@ -192,7 +185,7 @@ def _read_file(
     digest, problems, failed = before.hash if before else "", before.problems if before else "", False
     try:
         data = store.blob(blob) if blob else store.read(stat.path)
-        digest = content_hash(data)
+        digest = index_generations.content_hash(data)
         if not before or before.hash != digest:
             items, problems = _parse_items(store, words, stat.path, data, done)
             added, changed, removed = words.replace_file(stat.path, items)
@@ -224,7 +217,7 @@ def _parse_items(
     if lines.kind_of(path) is lines.FileKind.ENTITIES:
         index_items.replace_settled(words.db, document.parse(data, path).records, store.masked)
     items, problems = store.items(path, data, words.long_logs)
-    return items, dump_problems([*unsearched, *problems])
+    return items, index_generations.dump_problems([*unsearched, *problems])
 
 
 # -- index -------------------------------------------------------------------------------------------------
@@ -409,7 +402,7 @@ class Index:
         survey = self.files.survey(seen or self.store.survey(), self._current.scratch)
         return manifest.matches(survey.proof) and manifest.masks() == self.files.masks
 
-    @io_as_cannot_write
+    @index_generations.io_as_cannot_write
     @synchronized
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Build a new index next to the old one, from files and embedding cache, then switch to it. Busy
