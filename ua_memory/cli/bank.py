@@ -129,7 +129,7 @@ def overview(call: Call) -> None:
     with caller.opened(call, lenient=True) as memory:
         seen, waiting = memory.store.survey(), len(memory.queue.list())
         newest, damage = newest_revision(memory.store)
-        last = entries(memory, [newest], None, set())[0].sentence if newest and not damage else ""
+        last = entries(memory, [newest])[0].sentence if newest and not damage else ""
         empty = not any(file.path.startswith(f"{LOGS}/") for file in seen.files)
         steps = views.next_steps(empty=empty, held=bool(seen.held), waiting=waiting, client=_new_client(call))
         root, now = memory.store.bank.root, memory.store.now()
@@ -175,7 +175,7 @@ def _newest_entry(memory: Memory, found: Status) -> str:
     if found.head is None:
         return ""
     with contextlib.suppress(UaMemoryError):  # a damaged history still has its newest revision's name
-        return entries(memory, [found.head], None, set())[0].sentence
+        return entries(memory, [found.head])[0].sentence
     return found.head.subject
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -116,8 +116,8 @@ def list_entries(
 
 
 def entries(
-    memory: Memory, revisions: Sequence[Revision], about: str | None, undone: set[str], *,
-    separate: bool = False,
+    memory: Memory, revisions: Sequence[Revision], about: str | None = None,
+    undone: Collection[str] = (), *, separate: bool = False,
 ) -> list[DiaryEntry]:  # fmt: skip
     """The diary's entries of revisions, with the records that they added and the revisions that they
     undid."""
@@ -149,7 +149,7 @@ def diff(
     text = memory.history.diff(revision)
     if call.as_json:
         shown = [memory.store.history.show(strip_target(revision))] if revision else []
-        rows = map(views.log_row, shown, entries(memory, shown, None, set(), separate=True))
+        rows = map(views.log_row, shown, entries(memory, shown, separate=True))
         changes = memory.history.changes(revision, number)
         emit_json(call, views.diff_json(revision, text, changes, next(rows, None)))
     elif text:
@@ -200,7 +200,7 @@ def _show_undo_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
     if call.as_json:
         emit_json(call, views.undo_plan_json(plan))
     else:
-        said = "" if plan.op == "restore" else entries(memory, [plan.revision], None, set())[0].sentence
+        said = "" if plan.op == "restore" else entries(memory, [plan.revision])[0].sentence
         views.show_undo_plan(Screen(call), plan, said)
     if plan.conflicts:
         raise typer.Exit(Conflict.exit_code)
@@ -217,7 +217,7 @@ def _show_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
         named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
         own = replace(done.revision, id="", author=views.OUR_AUTHOR, subject=f"{op}: {done.revision.subject}",
                       trailers=named, paths=())  # fmt: skip
-        said = entries(memory, [own], None, set())[0].sentence
+        said = entries(memory, [own])[0].sentence
     return views.show_undo(Screen(call), done, said, back)
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from itertools import groupby
@@ -96,7 +96,7 @@ class _LoggedRevision:
 
 
 def diary_entries(
-    revisions: Sequence[Revision], records: Mapping[str, Sequence[Any]], undone: set[str],
+    revisions: Sequence[Revision], records: Mapping[str, Sequence[Any]], undone: Collection[str],
     zone: tzinfo | None, *, separate: bool = False, referenced: Sequence[Revision] = (),
 ) -> list[DiaryEntry]:  # fmt: skip
     """Turn revisions, newest first, into entries, grouping similar ones unless `separate`. `records` has the
