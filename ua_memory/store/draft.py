@@ -204,11 +204,12 @@ class Draft:
             what = f"the change would lose {len(lost)} record(s) it was not asked to touch"
             where = f"{path}:{next(iter(lost)).place.line}"
             raise Malformed(what, where=where, hint="ua-memory verify")
-        theirs = {replace(r, id=None, retired=None) for r in then if isinstance(r, Fact)}
-        new = (r for r in now - then if isinstance(r, Fact) and not r.origin)
-        # A person's line that gets an id, or is retired, needs no origin.
-        bare = {r for r in new if replace(r, id=None, retired=None) not in theirs}
-        if bare - {r for r in parsed if isinstance(r, Fact) and (r.heading.client or r.heading.origin)}:
+        bare = {r for r in now - then if isinstance(r, Fact) and not r.origin}
+        bare -= {r for r in parsed if isinstance(r, Fact) and (r.heading.client or r.heading.origin)}
+        if bare:  # a person's line that gets an id, or is retired, needs no origin
+            theirs = {replace(r, id=None, retired=None) for r in then if isinstance(r, Fact)}
+            bare = {r for r in bare if replace(r, id=None, retired=None) not in theirs}
+        if bare:
             what = "a fact without an origin was about to be written"
             raise Malformed(what, where=path, hint="report this as a bug")
 
