@@ -272,6 +272,23 @@ def test_diff_and_blame(trail: History) -> None:
     assert [b.author for b in trail.blame("new.md", b"x\n")] == ["not committed yet"]
 
 
+def test_blame_of_half_a_history(trail: History, tmp_path: Path) -> None:
+    """Of a shallow clone, and of one that has lost a content: then nobody is taken for a line's author."""
+    trail.commit([Commit(("Ann", "a@b"), NOW, "hers\n", {"a.md": b"one\n"})])
+    commit(trail, {"a.md": b"one\ntwo\n"})
+    commit(trail, {"a.md": b"one\ntwo\nthree\n"})
+    git(tmp_path, "clone", "--quiet", "--depth=2", trail.root.as_uri(), "half")
+    half = History(tmp_path / "half" / ".git", tmp_path / "half", own=True)
+    assert [b.revision for b in half.blame("a.md", b"one\ntwo\nthree\n")] == [
+        str(half.resolve("HEAD^")), str(half.resolve("HEAD^")), str(half.head())
+    ]  # fmt: skip
+    assert trail.blame("a.md", b"one\n")[0].author == "Ann"
+    lost = blob_id(b"one\n")
+    (trail.git_dir / "objects" / lost[:2] / lost[2:]).unlink()
+    with pytest.raises(GitFailed):
+        trail.blame("a.md", b"one\ntwo\n")
+
+
 def test_attributes_and_filters_of_the_person_change_nothing(trail: History) -> None:
     (trail.root / ".gitattributes").write_text("* text=auto eol=crlf filter=up diff=odd\n")
     config = Path(os.environ["GIT_CONFIG_GLOBAL"])

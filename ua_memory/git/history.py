@@ -342,7 +342,8 @@ def _renamed_lines(history: History, revision: str, path: str, known: int) -> It
     header = commit.data.partition(b"\n\n")[0].decode("ascii", "replace") if commit else ""
     parents = [row.removeprefix("parent ") for row in header.split("\n") if row.startswith("parent ")]
     for parent in parents if len(parents) > known else ():
-        if history.read(parent, path) is None:
+        # A shallow history lacks the parents of its first revisions.
+        if history.read_objects([parent]) != [None] and history.read(parent, path) is None:
             words = ("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", parent, revision)
             names = history.run(*words).decode("utf-8", "surrogateescape").split("\0")
             old = [was for was, now in zip(names[1::3], names[2::3], strict=False) if now == path]

@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import wording
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import late, table
 from ua_memory.text.wording import sentences
 
 # -- format ------------------------------------------------------------------------------------------------
@@ -213,23 +214,13 @@ def show(found: SessionFile) -> bytes:
 # only announces a step ("Let me read the file"), without a number, identifier or result.
 
 
-_NEXT_STEP = late(
-    r"(?:(?:ok(?:ay)?|sure|great|good|right|alright|now|first|next|then|perfect|got it|understood|thanks)"
-    r"[,.!:]?\s+)*(?:(?:let me|let's|i'll|i will|i'm going to|i am going to|i need to|now i|next i|going to)"
-    r"(?:\s+(?:now|first|also|just|quickly|then))*\s+)?"
-    r"(?:look|check|read|run|open|search|see|find|start|take a look|verify|inspect|examine|list|explore"
-    r"|review|investigate|dig|trace|view|scan|begin|continue|proceed|go ahead|have a look|make sure"
-    r"|confirm)(?:ing)?\b",
-    re.IGNORECASE,
-)
-_NEXT_STEP_OTHER = late(
-    r"(?:lass mich|ich (?:schaue|prüfe|lese|sehe mir|suche)|mal sehen|je (?:regarde|vérifie|lis|cherche)"
-    r"|voyons"
-    r"|laissez-moi|déjame|voy a (?:ver|leer|revisar|buscar|mirar)|veamos"
-    r"|(?:確認|調査|検索)し(?:ます|てみます))",
-    re.IGNORECASE,
-)
 _SPECIFIC = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
+
+
+@cache
+def _phrases() -> Mapping[str, re.Pattern[str]]:
+    """The patterns of `data/session_phrases.txt`, by name."""
+    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("session_phrases.txt")}
 
 
 def is_announcement(text: str) -> bool:
@@ -237,7 +228,7 @@ def is_announcement(text: str) -> bool:
     if len(text) > 240 or _SPECIFIC.search(text):
         return False
     said = sentences(" ".join(text.split()).replace(": ", ". "))
-    return bool(said) and all(_NEXT_STEP.match(part) or _NEXT_STEP_OTHER.match(part) for part in said)
+    return bool(said) and all(map(_phrases()["next_step"].match, said))
 
 
 def turns_to_keep(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
@@ -281,48 +272,13 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
     for turn in reversed(turns):
         if turn.speaker == "agent":
             said = sentences(" ".join(_CODE.sub(" ", turn.text).split()))
-            said = [part for part in said if not _OFFER.match(part) and not part.endswith(("?", "？"))]
-            if long := [part for part in said if len(_FAREWELL.sub(" ", part)) >= 40]:
+            offer, farewell = _phrases()["offer"], _phrases()["farewell"]
+            said = [part for part in said if not offer.match(part) and not part.endswith(("?", "？"))]
+            if long := [part for part in said if len(farewell.sub(" ", part)) >= 40]:
                 return _first_words(long[-1], LONGEST_OUTCOME)
     return ""
 
 
-_FAREWELL = late(
-    r"(?<!\w)(?:thanks|thank you|thx|danke(?: schön)?|vielen dank|merci|gracias|grazie|obrigad[oa]"
-    r"|good ?(?:bye|night)|bye(?: bye)?|gute nacht|tschüss|ciao|adiós|buenas noches"
-    r"|bonne (?:nuit|soirée|journée)"
-    r"|(?:have|enjoy|wish you) (?:a |an |your )?(?:nice|good|great|lovely)? ?(?:day|evening|night|weekend)"
-    r"|schöne[ns]? (?:abend|tag|feierabend|wochenende)"
-    r"|(?:until|till|see (?:you|ya|u)|talk(?: to you)?|speak) (?:again )?"
-    r"(?:tomorrow|later|soon|then|on \w+day|next week)"
-    r"|bis (?:morgen(?! (?:früh|um|abend|mittag))|dann|bald|später|nachher|nächste woche|\w+tag)"
-    r"|à (?:demain|bientôt|plus(?: tard)?|lundi)|hasta (?:mañana|luego|pronto|el \w+)|a domani"
-    r"|até (?:amanhã|logo)"
-    r"|また明日|お疲れ(?:様|さま)?(?:でした)?)(?=\s*(?:[,.!…)👋🙏。]|$|\s(?:and|und|et|y)\b))",
-    re.IGNORECASE,
-)
-"""Thanks and goodbyes: what stands beside them may be of worth."""
-_OFFER = late(
-    r"(?:(?:ok(?:ay)?|great|sure|and|just)[,.! ]+)*(?:let me know|feel free|happy to|glad (?:to|that|it)"
-    r"|you['’]?re welcome|my pleasure|if you (?:need|want|have)|gern(?:e| geschehen)"
-    r"|sag(?:en sie)? (?:mir )?(?:einfach )?bescheid|melde? dich"
-    r"|n['’]hésitez?|dis[- ]moi|de nada|avísame|si necesitas|fammi sapere"
-    r"|(?:sorry,? )?i (?:do ?n['’]t|do not) know|je ne sais pas|ich weiß (?:es )?nicht|no (?:lo )?sé"
-    r"|non (?:lo )?so)\b",
-    re.IGNORECASE,
-)
-_UNFINISHED = late(
-    r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|tomorrow"
-    r"|next (?:time|session) (?:we|i)|for next time|later today"
-    r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on"
-    r"|next|from)|leave (?:it|that|this|the rest) for)\b"
-    r"|\b(?:morgen|noch offen|muss noch|steht noch aus|warten? auf|demain|reste à|encore à|en attente"
-    r"|mañana|falta(?:n)?"
-    r"|queda(?:n)? por|pendientes?)\b"
-    r"|^next (?:time|session),? (?!(?:please |always )?(?:you|ask|use|tell|remember|don['’]?t|never)\b)"
-    r"|明日|残っている|未対応|まだ",
-    re.IGNORECASE,
-)
 _BLOCK_END = late(r"\n\s*(?:\n\s*|(?=\\?(?:[-*+•]|\d+[.)]) ))")
 """The end of a paragraph or list item, whose last sentence often has no full stop."""
 LAST_TURNS = 10
@@ -335,20 +291,11 @@ def find_unfinished(turns: Sequence[SessionTurn]) -> str:
         blocks = [" ".join(block.split()) for block in _BLOCK_END.split(turn.text)]
         parts = [part for block in blocks for part in sentences(block)]
         for number, part in reversed([*enumerate(parts)]):
-            left = _FAREWELL.sub(" ", part).strip()
-            if len(left) >= 12 and _UNFINISHED.search(left) and not part.endswith(("?", "？")):
+            left = _phrases()["farewell"].sub(" ", part).strip()
+            if len(left) >= 12 and _phrases()["unfinished"].search(left) and not part.endswith(("?", "？")):
                 named = parts[number:] if part.endswith(":") else [part]
                 return _first_words(" ".join(named), LONGEST_OUTCOME)
     return ""
-
-
-_GREETING = late(
-    r"(?:\s*(?:hi|hey|hello|good (?:morning|afternoon|evening)|thanks|thank you|many thanks|hallo|moin"
-    r"|guten (?:morgen|tag|abend)|danke|vielen dank|bonjour|salut|merci|hola|buenos días|gracias)"
-    r"(?: (?:there|again|all|claude|so much|a lot|schön))?(?: (?:for|für|pour|por)(?: [^\s,.!?]+){1,5})?"
-    r"\s*(?:[,.!…)👋🙏]+|\n|$))+",
-    re.IGNORECASE,
-)
 
 
 def title_of(turns: Sequence[SessionTurn]) -> str:
@@ -358,7 +305,8 @@ def title_of(turns: Sequence[SessionTurn]) -> str:
         if turn.speaker == "person" and not turn.text.startswith(("/", FORGOTTEN))
     )  # fmt: skip
     prose = [text for text in (_CODE.sub(" ", text) for text in said) if any(map(str.isalnum, text))]
-    asked = (text[greeting.end() :] if (greeting := _GREETING.match(text)) else text for text in prose)
+    hello = _phrases()["greeting"]
+    asked = (text[greeting.end() :] if (greeting := hello.match(text)) else text for text in prose)
     first = next((text for text in asked if any(map(str.isalnum, text))), prose[0] if prose else "")
     return _first_words(first, LONGEST_TITLE)
 

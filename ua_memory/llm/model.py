@@ -183,14 +183,19 @@ def user(*parts: str | Block) -> Message:
 
 @cache
 def prompts() -> Mapping[str, Any]:
-    """The prompts by name: texts, and for each trait of the disposition one sentence for each level from 1 to
-    5."""
+    """The prompts by name: texts, for each trait of the disposition one sentence for each level from 1 to 5,
+    and what each of the `tools` does."""
     return tomllib.loads(data_text("prompts.toml"))
 
 
 def prompt(name: str) -> str:
     """The prompt for a kind of work."""
     return str(prompts()[name])
+
+
+def tool_task(name: str) -> str:
+    """What the tool of this name does, in words for the model."""
+    return str(prompts()["tools"][name])
 
 
 class Model(Protocol):

@@ -16,7 +16,7 @@ from ua_memory.errors import ModelMisbehaved, ModelRefused, RequestRejected, UaM
 from ua_memory.knowledge.observations import day_of, scope_of
 from ua_memory.knowledge.statements import new_id
 from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
-from ua_memory.llm.model import Message, Model, Reply, TokenUsage, prompt, user
+from ua_memory.llm.model import Message, Model, Reply, TokenUsage, prompt, tool_task, user
 from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.paths import append_lines, make_private, sync_path
 from ua_memory.records import Fact
@@ -276,9 +276,6 @@ GIVE_UP_AFTER = 3
 """After so many facts without an answer, and none with one, the model itself has failed."""
 LONGEST_ANSWER = 6_000
 """Most tokens of one answer, thinking included."""
-TOOL_TASK = "Say what the facts change."
-TOOL: Mapping[str, Any] = {"name": "decide", "description": TOOL_TASK, "input_schema": schema("decide")}
-"""The tool, as in a request."""
 _BOUNDS = Bounds(turns=3, calls=3, at_once=4, faults=2)
 _RELATED_SHOWN = 12
 """Most observations of this run that are shown with a later portion."""
@@ -399,7 +396,7 @@ class Decider:
     def _ask(self, group: FactGroup, facts: Sequence[Fact]) -> BatchOutcome:
         shown = self._current_observations(group, facts)
         answer = _DecideTool(group.facts, shown)
-        tool = {"decide": Tool(TOOL_TASK, schema("decide"), answer.decide, ends=True)}
+        tool = {"decide": Tool(tool_task("decide"), schema("decide"), answer.decide, ends=True)}
         reminded = {label: belief for label, belief in shown.items() if belief.name in self.overlay.changed}
         outcome = run_tools(
             self.model, group.system, [*shared_messages(group), question(group, facts, reminded)], tool,
@@ -556,8 +553,9 @@ def post(file: BatchFile, model: Model, groups: Sequence[FactGroup], at: datetim
     each = [(group, portion) for group in groups for portion in group.portions]
     if not each:
         return None
+    tool = {"name": "decide", "description": tool_task("decide"), "input_schema": schema("decide")}
     questions = [
-        BatchQuestion(group.system, [*shared_messages(group), question(group, portion, {})], [TOOL])
+        BatchQuestion(group.system, [*shared_messages(group), question(group, portion, {})], [tool])
         for group, portion in each
     ]
     made = _batch_model(model).post(questions, purpose="consolidate", max_tokens=LONGEST_ANSWER)

@@ -17,7 +17,7 @@ from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage, checke
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import OpinionChange
-from ua_memory.llm.model import Model, ModelOrEndpoint, Reply, TokenUsage, prompt, prompts, user
+from ua_memory.llm.model import Model, ModelOrEndpoint, Reply, TokenUsage, prompt, prompts, tool_task, user
 from ua_memory.llm.tools import (
     Bounds,
     Tool,
@@ -429,21 +429,13 @@ class ReflectRun:
 
     def tools(self) -> dict[str, Tool]:
         """The tools, the same for all requests of a run; calls out of order are refused."""
-        searches: Mapping[Layer, str] = {
-            "models": "Search what the owner curated.",
-            "observations": "Search consolidated beliefs, with their freshness.",
-            "facts": "Search what was said.",
+        found = {
+            name: Tool(tool_task(name), schema("query"), partial(self._search_tool, layer))
+            for layer, name in _SEARCH_TOOL.items()
         }
-        return {
-            _SEARCH_TOOL[layer]: Tool(does, schema("query"), partial(self._search_tool, layer))
-            for layer, does in searches.items()
-        } | {
-            "read": Tool(
-                "What is behind or beside a number: an observation's proofs and what was said since, "
-                "a fact's neighbours, all of a mental model.", schema("number"), self._read,
-            ),
-            "answer": Tool("Answer the question. The last call.", self._schema(), self._answer, ends=True),
-        }  # fmt: skip
+        found["read"] = Tool(tool_task("read"), schema("number"), self._read)
+        found["answer"] = Tool(tool_task("answer"), self._schema(), self._answer, ends=True)
+        return found
 
     def _schema(self) -> dict[str, Any]:
         base = schema("answer")

@@ -44,7 +44,7 @@ from ua_memory.knowledge.pages import (
 )
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
-from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint, TokenUsage, prompt, user
+from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint, TokenUsage, prompt, tool_task, user
 from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
 from ua_memory.markdown import lines as markdown_lines
@@ -527,23 +527,16 @@ class _EditTools:
 
     def tools(self) -> dict[str, Tool]:
         edit = self.editor
-        given: dict[str, tuple[str, Callable[[Mapping[str, Any]], str | None]]] = {
-            "append_paragraph": (
-                "Add a paragraph at the end of a section, or behind the paragraph `after`.", self._append,
-            ),
-            "replace_paragraph": ("Write a paragraph anew.", self._replace),
-            "remove_paragraph": ("Take a paragraph out.", lambda given: edit.remove(given["paragraph"])),
-            "add_section": ("Add a section at the end of the page; answers with its number.", self._add),
-            "rename_section": ("Give a section a new title.", self._rename),
-            "remove_section": (
-                "Take a section out, with all its paragraphs.",
-                lambda given: edit.remove_section(given["section"]),
-            ),
-            "contradict": (
-                "Say below a person's paragraph what the evidence has against it.", self._contradict,
-            ),
-        }  # fmt: skip
-        return {name: Tool(does, schema(name), call) for name, (does, call) in given.items()}
+        calls: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
+            "append_paragraph": self._append,
+            "replace_paragraph": self._replace,
+            "remove_paragraph": lambda given: edit.remove(given["paragraph"]),
+            "add_section": self._add,
+            "rename_section": self._rename,
+            "remove_section": lambda given: edit.remove_section(given["section"]),
+            "contradict": self._contradict,
+        }
+        return {name: Tool(tool_task(name), schema(name), call) for name, call in calls.items()}
 
     def _append(self, given: Mapping[str, Any]) -> str:
         text, report, _ = self._check_sentences(given, "append", given["section"], given.get("after", ""))

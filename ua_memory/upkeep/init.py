@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from ua_memory.paths import Bank, confined, git_around, is_memory_file, locate, 
 from ua_memory.store import files, swap
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
+from ua_memory.text.patterns import data_text
 from ua_memory.text.redaction import find
 from ua_memory.text.wording import CORE_INTRO, counted
 
@@ -183,18 +185,5 @@ def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], dat
 def _new_settings_file(config: Config) -> bytes:
     unset = '# timezone = "Europe/Kyiv"   # else the system\'s'
     zone = f'timezone = "{config.timezone}"' if config.timezone else unset
-    return f"""\
-# The settings of this memory bank. `ua-memory config` lists all of them and where each value comes from.
-id = "{config.id}"
-trail = "{config.trail}"   # own: this folder is the bank's git repository; beside: its history is separate
-{zone}
-
-# mission = "what this memory is for"
-
-# [core]                    # budgets of MEMORY.md, in tokens
-# block_tokens = 1000
-# tokens = 4000
-
-# [redaction]               # more secrets: a kind and a regular expression each
-# patterns = {{ "internal-host" = "[a-z0-9-]+\\\\.corp\\\\.example" }}
-""".encode()
+    filled = {"@id@": config.id, "@trail@": config.trail, "@timezone@": zone}
+    return re.sub("@[a-z]+@", lambda key: filled[key[0]], data_text("new_settings.toml")).encode()
