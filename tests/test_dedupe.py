@@ -730,6 +730,10 @@ def test_a_value_of_another_subject_is_no_newer_one(tmp_path: Path, old: str, ne
     [
         ("The office wifi reaches the yard", "the office wifi password was changed to kestrel",
          "office wifi password"),
+        ("The harbour office is in the yard", "the harbour office party was moved to 17 December",
+         "harbour office"),
+        ("No deploys to production from November 27 to 30.",
+         "The batch size is 650 now because 800 gave spikes on production", "production"),
         ("Ada shows the results at the meeting in Malaga; the deadline is 2027-01-20.",
          "Ada shows them at the meeting in Malaga, the deadline is January 20, 2027", "deadline for Malaga"),
     ],

@@ -27,6 +27,7 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.recall.dedupe import SPEAKER, is_quoted_in
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
+from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import apart, entities, foreign_stop_words, in_lexicon, numerals
 from ua_memory.text.questions import begins_question, word_stem
 from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, ENDED, Move, sentences
@@ -97,7 +98,7 @@ _A_DAY = (
 """A day of the week, which is a value of a sentence that states a change."""
 _VALUES = {
     "date": re.compile(
-        rf"(?=[\dabdefgjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+        rf"(?=[\dabdefgjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:\s?(?:[-–]|to)\s?\d{{1,2}}\b)?(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|(?<![\d.])\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de|até|fim\s+de|entro|fine|tot|eind)\s+(?:of\s+)?{_MONTHS}(?!\w)"
@@ -592,8 +593,11 @@ class _Comparison:
         if not (same and new.words - old.words - self.asked):
             return False
         if turned := _TURNED.search(new.folded):
-            after = (stem for word in words_of(new.folded[turned.end() :]) for stem in _stems(word))
-            return next(after, "") not in {"", *old.words}
+            after = words_of(new.folded[turned.end() :])
+            if after and (after[0][0].isdigit() or is_name(after[0])):
+                return False  # "moved to Friday", "to 5200": values are compared with those of their kind
+            stems = (stem for word in after for stem in _stems(word))
+            return next(stems, "") not in {"", *old.words}
         sides = [_COPULA.split(each.text, maxsplit=1) for each in (new, old)]
         mine, theirs = (_stems(side[0]) if side[1:] else frozenset[str]() for side in sides)
         return bool(mine) and mine == theirs and wanted <= mine
