@@ -180,16 +180,8 @@ _TURNED = re.compile(
     r"\b(?:switch|mov|chang|migrat|convert)ed\b(?:\s+\S+){0,4}?\s+(?:over\s+)?(?:in)?to\s|\brenamed\b|\b(?:rewrote|ported)\b.*\b(?:to|in)\s"
 )
 """A thing that became, or was put into, another."""
-_OF = re.compile(
-    r"(\w+)\s(?:of|for|für|von|vo[mr]|de[ls]?|du|pour|para|dell[aeo]|di|d[ao]s?|van)\s(?:(?:the|my|our|de[rmn]|la|l[eo]s?|het)\s)?(\w+)"
-)
-"""What belongs to what: the code of the shed."""
 _TABLE = re.compile(r"^(\|.*\|)[ \t]*\n\|[-:| ]+\|[ \t]*\n((?:\|.*\|[ \t]*(?:\n|\Z))+)", re.MULTILINE)
 """A table: its head, and its rows."""
-_PRONOUN_SUBJECT = re.compile(
-    r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|[hd][ea]t is|[éè])\b", re.IGNORECASE
-)
-"""Beginnings of sentences whose subject is in the sentence before."""
 
 
 class _ValueSentence:
@@ -224,7 +216,7 @@ class _ValueSentence:
 
     @cached_property
     def _leans(self) -> bool:
-        return len(self._own) <= 1 or _PRONOUN_SUBJECT.match(self.text) is not None
+        return len(self._own) <= 1
 
     @cached_property
     def subject(self) -> str:
@@ -631,7 +623,6 @@ def _is_of_another(
     - without a change in its own words ("not until 9" is none): it has other words in place of these;
     - without any change: both have their own subjects;
     - only the weekday differs: it lacks one of these, or has two words of its own;
-    - it lacks one of these, and has what is asked for of another thing: "the code of the shed";
     - they share one word: its subject stands before that ("the garage rent"), or in place of what is asked, a
       scanner where the printer is. Unless `strict`, a sentence that states a change may lack what does not
       stand before that word: "retention for logs raised" lacks "kept"."""
@@ -644,10 +635,6 @@ def _is_of_another(
     if not changed and _have_own_subjects(new, old):
         return True
     if only_day and (lacks or len(added) > 1):
-        return True
-    if lacks and any(
-        _stems(what) & wanted & both and _stems(of) & added - asked for what, of in _OF.findall(new.text)
-    ):
         return True
     if len(both) != 1 or not new.subject or new.subject in old.words or _LIMIT.match(new.text):
         return False
