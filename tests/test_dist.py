@@ -18,7 +18,8 @@ PLUGINS = (
     "openclaw/package.json", "opencode/ua-memory.js", "pi/ua-memory.ts",
 )  # fmt: skip
 DATA = (
-    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "changes.txt", "cues.txt", "english_times.toml",
+    "LICENSE-tokenizer.txt", "NOTICE", "agreement_phrases.txt", "answers.json", "changes.txt", "cues.txt",
+    "date_phrases.txt", "english_times.toml", "question_phrases.txt",
     "foreign_dates.toml", "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt",
     "little_words.toml", "mcp.json", "moves.txt", "name_words.toml", "phrases.txt", "prices.toml",
     "new_settings.toml", "prompts.toml", "schemas.json", "secrets.txt", "session_phrases.txt",

@@ -60,7 +60,7 @@ from ua_memory.text.calendar import (
 from ua_memory.text.calendar import joined as joined_stretch
 from ua_memory.text.foreign_dates import language, languages, translated
 from ua_memory.text.names import STOP_WORDS, foreign_stop_words, is_foreign
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import Phrases, late
 from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW
 from ua_memory.text.relative_dates import anchor, day_at, month_at, relative
 from ua_memory.text.wording import MOVED, around
@@ -72,6 +72,14 @@ from ua_memory.text.wording import MOVED, around
 # last week), then which part of it is meant.
 
 
+_PHRASES = Phrases(
+    "date_phrases.txt",
+    re.IGNORECASE,
+    weekday="|".join(std_calendar.day_name),
+    at_the_moment=AT_THE_MOMENT,
+    before_now=BEFORE_NOW,
+)
+"""The words by which a text speaks of the past, of what is to come, of a habit and so on."""
 _SIZES = {
     "day": 1,
     "weekend": 2,
@@ -90,25 +98,6 @@ class _NearestText(DateText):
 
 class _ComingText(DateText):
     """A text that asks about the future: without a year the next day, week or month of a name is meant."""
-
-
-_ASKS_AHEAD = late(
-    r"\b(?:planned|upcoming|scheduled|coming up|due(?! diligence)|(?<!the )will|shall|going to|should"
-    r"|(?:have|has|needs?) to|must|do (?:i|we) have (?:on|in|for|this)"
-    r"|geplant|ansteh\w+|fällig|werden?|wird|müssen|soll(?:en|te)?|prévue?s?|sera|seront|devons|dois"
-    r"|previst[oa]s?|será|debo|tenemos que|dev(?:o|e|ono)|dobbiamo|sarà|saranno"
-    r"|moet(?:en)?|gepland|zal|zullen"
-    r"|(?:tengo|tienes|tenés|tenemos|hay|tenho|tens|temos) (?:\w+ ){0,3}(?:el|en|est[ae]|na|no|em|nest[ae]))"
-    r"\b|\bsteht\b.*\ban\b",
-    re.IGNORECASE,
-)
-_ASKS_BACK = late(
-    r"\b(?:was(?! (?:ist|steht|muss|müssen|soll\w*|wird|werden)\b)|were|did|had|been|went|should\b.* have"
-    r"|remember|from|since|notes?|notas?|apunt\w+|anot\w+|notizen|hatten?|wurden?|war(?:en|st)?|hat|haben?|seit|était|étaient|depuis|fue|fueron|desde"
-    r"|(?:ho|ha|abbiamo|hanno) (?:\w+ )?\w+(?:[staiu]t|[sr]s)[oaie]|è (?:successo|stat[oa])|era(?:no)?"
-    r"|heb(?:t|ben)?|hadden)\b",
-    re.IGNORECASE,
-)
 
 
 def resolve(text: DateText, time: Time) -> DateSpan:
@@ -539,77 +528,22 @@ _OPEN_WORDS = tuple(
 
 Order = Literal["latest", "earliest"]
 
-_UNTIMED = (
-    "name|names|resort|straw|word|words|will|rites|page|line|row|column|element|item|digit|digits|char|character"
-    "|letter|byte|bit|index|but|chance|place|person|class|aid|floor|hand|glance|sight|step|argument|parameter|of"
-    "|second|minute|hour|day|week|weekend|month|quarter|half|year|decade|night|mile|call|supper|lady|samurai|fm"
-    "|january|february|march|april|may|june|july|august|september|october|november|december"
-    "|monday|tuesday|wednesday|thursday|friday|saturday|sunday|spring|summer|autumn|fall|winter|\\d+"
-)
-_FOREIGN_UNTIMED = (
-    "ans?|années?|mois|semaines?|jours?|trimestres?|tage?n?|wochen?|monate?n?|jahre?n?|quartal|años?|mes(?:es)?|semanas?"
-    "|nuits?|nacht|noche|noite|notte|hora|d[ií]as?|anos?|m[êe]s|ann[oi]|mes[ei]|settiman[ae]|giorn[oi]|dagen|weken|week|maand(?:en)?|jaar|jaren"
-    "|étages?|stock|pisos?|piano|classe|clase|klasse|hilfe|hulp|auxilios|secours|soccorso|ministre|ministr[oa]|minister"
-    "|plan|lugar|lieu|linie|place|platz|plaats|moments?|momento|minute|minut[oa]|mot|wort|woord|recours|nom|nombre|cri"
-    "|liga|ligue|league|divisi[óo]n|reihe|inn|coat|pro|on|for|to|of|di|che|del\\w*|donna|facie|endes"
-)
-_SOMETHING = rf"(?!(?:{_UNTIMED}|{_FOREIGN_UNTIMED})\b)[^\W\d_]+"
-_LATEST = late(
-    r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
-    rf"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|{AT_THE_MOMENT}"
-    r"|current(?!\s*(?:events|affairs|account))|(?:right\s+)?now(?!\s+(?:that|and))|still"
-    r"|aktuelle?[nrms]?|neueste[nrms]?|jetzt|inzwischen|actuel(?:le)?s?|maintenant"
-    r"|désormais|actual(?:es)?(?=\W*$|\s+de)|ahora|atua(?:l|is)|agora"
-    r"|attual[ei]|adesso|huidige?|nieuwste|recentste|inmiddels|nu"
-    r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}last\b(?!\s+(?:" + _UNTIMED + r"))"
-    r"|(?:i|we|you|they|he|she|it)\s+last\s+(?!(?:" + _UNTIMED + r")\b)\w+"
-    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*"
-    rf"|(?:derni(?:er|[èe]re)s?|letzte[nrms]?|[úu]ltim[oaie]s?|laatste)\s+{_SOMETHING}|zuletzt)\b",
-    re.IGNORECASE,
-)
-_EARLIEST = late(
-    r"\b(?:earliest|oldest|first\s+time|for\s+the\s+first\s+time|very\s+first|first\s+ever|originally"
-    r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}first\b(?!\s*-|\s+(?:" + _UNTIMED + r"))"
-    r"|(?:i|we|you|they|he|she|it)\s+first\s+(?!(?:" + _UNTIMED + r")\b)\w+"
-    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+first\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*"
-    rf"|(?:premiers?|premières?|erste[nrms]?|primer(?:[oa]s?)?|primeir[oa]s?|prim[oa]|eerste)\s+{_SOMETHING}|zuerst)\b",
-    re.IGNORECASE,
-)
-
-
-_PAST = late(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|did\s+(?:\w+\s+){1,3}use\s+to|in\s+the\s+past|no\s+longer|any\s?more"
-    r"|originally|at\s+first|(?:was|were)\s+(?:\w+\s+){1,4}supposed\s+to\s+be"
-    r"|(?:old|alte[nrms]?|viej[oa]s?|velh[oa]s?|vecchi[oae]?|oude)\s+(?:\w+\s+)?(?:rent|price|cost|fee|rate|address"
-    r"|\w*n[uú]m(?:ber|mer|ero)s?|password|pin|name|date|time|e-?mail|salary|port|limit|deadline|miete|preis|adresse|termin"
-    r"|alquiler|precio|dirección|aluguel|renda|preço|endereço|morada|senha|affitto|prezzo|indirizzo|\w*huur|\w*prijs|tarief|adres|wachtwoord)"
-    rf"|{BEFORE_NOW}|(?:did|was|were|had)\b[^?]*\bbefore\s+(?!now\b)\w+"
-    r"|frühere[nrms]?|vorherige[nrms]?|bisherige?[nrms]?|ancien(?:ne)?s?|précédente?s?|anterior(?:es)?|antigu?[oa]s?"
-    rf"|precedent[ei]|vroegere|voormalige?|vorige?\s+(?!\w*dag|zomer|winter|herfst|lente|keer){_SOMETHING}"
-    r"|(?:era|\w{2,}(?:[aei]va|ait|aba|ía))n?o?\b[^?]*\b(?:prima\s+d|avant\s+l|antes\s+d)\w*)\b"
-    r"|以前|昔|元の|前は|かつて",
-    re.IGNORECASE,
-)
-
 
 def asks_past(text: str) -> bool:
     """Whether a query asks for something that may no longer be true."""
-    return bool(_PAST.search(text))
-
-
-_NUMBER = late(r"\b(?:numbers?|n[uú]mer[oi]s?|num[eé]ros?|\w*nummern?|\w*nummers?)\b", re.IGNORECASE)
+    return bool(_PHRASES["past"].search(text))
 
 
 def asks_number(text: str) -> bool:
     """Whether a query asks for a number, as of a phone or a policy: the newest of those as good is valid."""
-    return bool(_NUMBER.search(text))
+    return bool(_PHRASES["number"].search(text))
 
 
 def requested_order(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
     """The order that a query asks for, ignoring the places `read` as dates ("the last ten days")."""
     for at, to in read:
         text = text[:at] + "," * (to - at) + text[to:]
-    latest, earliest = _LATEST.search(text), _EARLIEST.search(text)
+    latest, earliest = _PHRASES["latest"].search(text), _PHRASES["earliest"].search(text)
     if latest and (not earliest or latest.start() <= earliest.start()):
         return "latest"
     return "earliest" if earliest else None
@@ -651,24 +585,6 @@ class TimedByEvent:
         return (day, None) if self.how in ("after", "since") else (None, day + one)
 
 
-_EVENT = late(
-    r"\b(?:(?:(?P<number>the|a|an|one|two|three|four|five|six|seven|ten|\d{1,3})\s+)?"
-    r"(?P<unit>day|morning|evening|night|weekend|week|month)s?\s+)?(?P<how>after|before|since|until|during)\s+"
-    r"(?P<phrase>(?:the|my|our|your|his|her|their|its|this|that|i|we|you|he|she|they|it|[A-Z][\w.'’-]*)\s+.*?)"
-    r"(?=[?!.]*\s*$|[,;:]|\s+(?:what|who|where|which|how|did|was|were|is|do|does)\b)",
-    re.IGNORECASE,
-)
-_EVENT_ABROAD = late(
-    r"\b(?<!chaque )(?<!jeden )(?<!cada )(?<!les )(?<!par )"
-    r"(?<!combien de )(?<!wie viele )(?<!cuántos )(?<!cuántas )"
-    r"(?:(?P<number>un[ea]?|deux|trois|quatre|zwei|drei|vier|dos|tres|cuatro|\d{1,3})\s+)?"
-    r"(?P<unit>jour|tag|día|semaine|woche|semana|mois|monat|mes|week-end|wochenende|fin de semana)e?n?s?\s+"
-    r"(?P<how>après|avant|nach|vor|después de|antes de)\s*"
-    r"(?P<phrase>(?:l[ea]s?|l['’]|d(?:em|er|en)|mon|ma|notre|nos|unser\w*|mein\w*|l|los|mi|nuestr[ao])"
-    r"\s*[^\W\d_].*?)(?=[?!.]*\s*$|[,;:]|\s+(?:que|qui|quoi|où|was|wer|wo|qué|quién|dónde)\b)",
-    re.IGNORECASE,
-)
-"""As `_EVENT` with a distance: `la semaine avant la régate`, `zwei Tage nach dem Umzug`."""
 _AFTER = ("after", "après", "nach", "después de")
 _WEEKENDS = ("weekend", "week-end", "wochenende", "fin de semana")
 _LENGTHS = {
@@ -685,9 +601,9 @@ _STATEMENT = late(r"(?!(?:i|we|you|he|she|they)\b)\w+\s.*\s(?:i|we|you|he|she|th
 
 def timing_event(text: str) -> TimedByEvent | None:
     """The event that a query gives its time by, or None. To be called only if `read` finds no time."""
-    found = _EVENT.search(text[:LONGEST])
+    found = _PHRASES["event"].search(text[:LONGEST])
     if not found:
-        abroad = _EVENT_ABROAD.search(text[:LONGEST])
+        abroad = _PHRASES["event abroad"].search(text[:LONGEST])
         return abroad and _at_distance(abroad)
     if not re.search(r"[^\W\d_]{3}", found["phrase"]):
         return None
@@ -712,28 +628,14 @@ def _at_distance(found: re.Match[str]) -> TimedByEvent:
     return TimedByEvent(phrase, how, found.span(), max(days, 1), length)
 
 
-_PLANNED = late(
-    r"\b(?:not|n't|never|no date|cancel\w*|postpon\w*|plan\w*|will|going to|want\w*|wish\w*|dream\w*"
-    r"|think\w*|wonder\w*|whether|if|maybe|might|before|until|ahead of|next (?:year|month|week)"
-    r"|sign\w* up|tickets?|fee"
-    r"|fixée? (?:au|à|pour)|prévue?s?|aura lieu|annulée?s?|reportée?s?|geplant|verschoben|abgesagt)\b",
-    re.IGNORECASE,
-)
-_HAPPENED = late(
-    r"\b(?:today|was|were|went|ran|won|lost|got|came|took|had|did|made|flew|drove|met|bought|sold|left|began|great"
-    r"|\w{3,}ed)\b|\b\d+(?:st|nd|rd|th)\b",
-    re.IGNORECASE,
-)
-
-
 def is_planned(text: str) -> bool:
     """Whether a text speaks of a plan, a wish, or something cancelled."""
-    return _PLANNED.search(text) is not None
+    return _PHRASES["planned"].search(text) is not None
 
 
 def has_happened(text: str) -> bool:
     """Whether a text speaks of something that happened."""
-    return _HAPPENED.search(text) is not None
+    return _PHRASES["happened"].search(text) is not None
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -786,7 +688,7 @@ def read(text: str, now: datetime, zone: tzinfo | None = None, *, ahead: bool = 
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
     month_first = _is_month_first(zone or now.tzinfo)
-    coming = (ahead or _ASKS_AHEAD.search(text)) and not _ASKS_BACK.search(text)
+    coming = (ahead or _PHRASES["asks ahead"].search(text)) and not _PHRASES["asks back"].search(text)
     kind = _ComingText if coming else DateText
     found = _find_phrases(kind.of(text, local, zone or now.tzinfo, month_first))
     if kind is _ComingText and any(tense(text, *at) == "past" for _, at in found):
@@ -998,33 +900,10 @@ _FIRST_DAY = late(
     r"|(\d\d?)(?:st|nd|rd|th)? ?(?:to|until|till|through|[-–—])) ?(?:the )?$"
 )
 _LAST_DAY = late(r" ?[–—] ?(\d\d?)(?:st|nd|rd|th)?(?![\w:.,]*\d)")
-_PAST_ONLY = late(
-    r"\b(?:seit|depuis|desde)\b(?!.*\b(?:bis|jusqu\w*|hasta)\b)"
-    r"|\b(?:ab|an|aus|ein|um|weg)?ge(?:blieben|boren|fahren|flogen|gangen|kauft|kommen|storben|troffen|zogen)\b",
-    re.I,
-)
-"""Words for what has lasted since a day or happened on it, in other languages than English."""
 _RELATIVE = late(
     r"\b(?:yesterday|tomorrow|ago|week after next"
     rf"|(?:last|next|of this) (?:week|month|year|weekend|{_DAYS}))\b"
 )
-_DAY_WITHIN = late(
-    r"\b(?:the )?\d{1,2}(?:st|nd|rd|th)? of (?:last|this|next) month\b"
-    rf"|\b(?:{_DAYS}) of (?:(?:last|this|next) week|the week after next)\b",
-    re.IGNORECASE,
-)
-"""A day within a week or month that is counted from the day of the text."""
-_LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
-_REASON = late(
-    r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque|xq|pq)\b(?:[^,.;]|[,.](?=\d))*"
-    r"|\b(?:instead of|rather than|(?:an)?statt|au lieu d[eu]|en (?:vez|lugar) de|em vez de|invece d\w+"
-    r"|in plaats van)\b[^,.;]{0,40}"
-    rf"|\b(?:(?:was|were) (?:wrong|mistaken)|as (?:\w+ )?(?:said|told|mentioned|agreed|discussed))"
-    rf" (?:on |last )?(?:{_DAYS}|yesterday)\b|\b(?:wie (?:\w+ )?(?:gesagt|besprochen|erwähnt)\b"
-    r"|(?:lag(?:en)?|habe?n? (?:mich|uns)) [^,.;:]{0,40}\b(?:falsch|geirrt|vertan)\b)",
-    re.I,
-)
-"""A clause that says why, or what was said or thought before: its day is not that of what it explains."""
 _SHORT_DAY = r"(0?[1-9]|[12]\d|3[01])\.(?:(0?[1-9]|1[0-2])\.)?"
 _IN_YEAR = r"(?:19|20)\d\d\b"
 _ON = (
@@ -1043,74 +922,9 @@ _SHORT_DATE = late(
     re.I,
 )
 """A German date, or a period between two: "am 2.12.", "21.12. bis 6.1.", "3.4.1948"."""
-_FROM_TO = late(
-    r"\b(?:du|vom|del?|dal)\s+\d{1,2}(?:er|[.º])?\s+(?:de\s+)?[^\W\d_]{3,12}\.?(?:\s+(?:de\s+)?\d{4})?"
-    r"\s+(?:au|bis(?:\s+zum)?|al?|até)\s+(?:el\s+)?\d",
-    re.I,
-)
-"""A period of two days of two months: `du 24 décembre au 4 janvier`."""
-_RECURRING = late(
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day (?:morning|noon|afternoon|evening|night)s\b", re.I
-)
-"""Days of every week, as "on Mondays"."""
-_HABIT = late(
-    r"\b(?:(?:no|not|only|open|prefer\w*|don['’]t)\b(?=.*\bon $)"
-    r"|(?:always|closed|each|every|never|usually)\b)",
-    re.I,
-)
-"""Words by which "on Friday" is no day of its own, but any Friday."""
-_PLURAL_DOES = late(
-    r"^\W*(?:(?!(?:the|th[eo]se|my|our|your|his|her|their|all|both|some|\w+s)\b)[a-z]+ )?"
-    r"(?!(?:thanks|yes|perhaps|always|sometimes|lets|does|has|is)\b)[a-z]+(?<![su'])s "
-    r"(?:are [a-z]+ed|(?!(?:will|shall|should|must|can|could|would|may|might|in|on|at|of|for|from|to|and|or"
-    r"|with|by|not?|we|you|they|i|he|she|it|a|the|had|have|are|were|went|came|got|left"
-    r"|start|begin|end|expire|go (?:on sale|live))\b)[a-z]+(?<!s)(?<!ed))"
-    r"\b.*\bon $",
-    re.I,
-)
-"""A plural without an article that does something, each Friday: "Deploys go out on Friday"."""
-_BORN = late(
-    r"(?:\b(?:geb(?:oren|\.)|born|née?|nat[oa]|nacid[oa])|\*)(?: (?:am|on|le|il|el))? ?\d[\d./]{5,9}", re.I
-)
-"""Somebody's date of birth, by which others are told who they are."""
 _CLAUSE_TEXT = late(r"(?:[^,;:!?.]|(?<=\d)(?<!\d{3})\.|[.,:](?=\s?\d))+")
-_OLD_DATE = late(
-    r"\b(?:from|vo[nm]|du|del?|dal?|van)\s+(?:(?:[^\W\d]+,?\s+)?\d.{0,40}?|[^\W\d]+)"
-    r"\s(?=(?:to|auf|zum?|au|à|al?|para|naar|op)\s)",
-    re.I,
-)
-"""The old date in a clause with a word of `MOVED`: "postponed from 3 to 5 May" is no period."""
-_WITHIN_MONTH = late(
-    r"\b(?:of|from|on|vom|am|du|del|van|op|le|il|el)\s+(?:the\s+)?\d{1,2}(?:st|nd|rd|th|er|[.º])?\s+(?:(?:of|de)\s+)?"
-    r"(?P<month>[^\W\d_]{3,12})\b(?P<between>\D{1,80}?)"
-    r"\b(?:to the|on the|auf den|am|al|il|au|le|el|naar de|op)\s+"
-    r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|e|[.º])?(?=[,;:!)]|\.?\W*$|\s+(?:with|at|because|mit|um|weil|avec|à|parce"
-    r"|con|alle|perch[eé]|porque|met|omdat|verschoben|verlegt|vorgezogen|verzet|verplaatst|uitgesteld)\b)",
-    re.I,
-)
-"""A date, and another day of its month, to which something is moved: "the call of 3 May moves to the 5th"."""
 _CLAUSE_SIGN = late(r"[,;:–]\s")
 _WORD = late(r"\w+")
-_NOT_THEN = late(r"\b(?:not|instead of|rather than|nicht|statt|pas|au lieu d[eu]|no)(?: \w+)? \w+day\b", re.I)
-"""A weekday that is not meant."""
-_TIME_OF_DAY = late(
-    r"\b\d{1,2}(?:[:.]\d\d)? ?(?:uhr|h|[ap]m)\b|\b\d{1,2}[:h]\d\d\b(?! ?(?:uhr|h|[ap]m)\b)"
-    r"|\b(?:a las?|às|alle(?: ore)?|um|at) \d{1,2}\b(?![:.,]\d| ?(?:uhr|h|[ap]m|%|€))",
-    re.I,
-)
-_BYGONE = late(
-    rf"\b(?:last|letzte\w*|always|usually|every|each|jede\w*|cada|chaque|tous|war(?:en)?|hatten?|wurden?|kam(?:en)?|trafe?n?"
-    rf"|ging(?:en)?|étai\w+|fue|estuv\w+|ha(?:be?n?|st|t) .*ge\w+(?:t|en)"
-    r"|\w+ó|\w{2,}(?:aron|ieron)|vin[eo]|fu[ei]|fuimos|hi[cz][eo]|tuv[eo]|dij[eo]|h(?:e|a|emos|an) \w+[ai]do"
-    r"|\w{2,}[gdmlvnrçzs]ou|veio|foi|fez|teve|h[oa] \w+[aiu]to|è \w+[aiu]t[oa]|a[is]? \w+é|est venue?)\b"
-    rf"|{_PAST_ONLY.pattern}",
-    re.I,
-)
-"""Words by which a weekday is not the coming one."""
-_FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
-
-
-_DENIES = late(r"\b(?:not?|never|nicht|keine?|pas|non|não|niet|geen)\b|n['’]t\b", re.I)
 _DATE_WORDS = _MAYBE_FOREIGN.union(
     ALL_MONTHS, WEEKDAYS, SHORT_WEEKDAYS, SEASONS, UNITS, ("ago", "tomorrow", "yesterday")
 )
@@ -1123,14 +937,14 @@ _MAY_NAME_A_DAY = late(
 def _without_old_date(clause: re.Match[str]) -> str:
     """A clause without a date that something was moved from. Only in German and Dutch may the verb follow:
     "the trip from 3 to 12 May was moved" has a period."""
-    old = _OLD_DATE.search(clause[0])
+    old = _PHRASES["old date"].search(clause[0])
     before = clause[0] if not old or old[0][0] in "vV" else clause[0][: old.end()]
     return clause[0].replace(old[0], "", 1) if old and MOVED.search(before) else clause[0]
 
 
 def _with_new_day(text: str) -> str:
     """A text with the day that something is moved to in the place of the day before, if it has no month."""
-    moved = _WITHIN_MONTH.search(text)
+    moved = _PHRASES["within month"].search(text)
     if not moved or not foreign_dates.is_month(moved["month"]) or not MOVED.search(text):
         return text
     new = f"{moved['between']}on {moved['day']} {moved['month']}"
@@ -1153,18 +967,18 @@ def when_in_text(text: str, said: date | None, *, several: bool = False) -> str 
         return first if first == other else None
     text = _with_new_day(text)
     text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
-    text = _with_numbered_weekdays(_RECURRING.sub(" ", text), said)
-    stated = _REASON.sub(" ", text)
+    text = _with_numbered_weekdays(_PHRASES["recurring"].sub(" ", text), said)
+    stated = _PHRASES["reason"].sub(" ", text)
     found = set(named_periods(stated, said))
     if len(found) > 1:
-        found = set(named_periods(_BORN.sub(" ", stated), said))
+        found = set(named_periods(_PHRASES["born"].sub(" ", stated), said))
     coming = [days for days in found if said < days[0] == days[1] - DAY]
-    if len(found) > 1 and several and coming and not _DENIES.search(text):
+    if len(found) > 1 and several and coming and not _PHRASES["denies"].search(text):
         found = {min(coming)}
     if len(found) != 1:
         return None
     start, end = found.pop()
-    weekdays = {day.weekday() for day, _ in _weekdays(_NOT_THEN.sub(" ", stated), said)}
+    weekdays = {day.weekday() for day, _ in _weekdays(_PHRASES["not then"].sub(" ", stated), said)}
     if end - start == timedelta(days=1) and {start.weekday()} < weekdays:
         return None
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
@@ -1223,10 +1037,10 @@ def named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 def _appointments(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The coming days that a text names by their weekday, if it has one time of day: "Ok, Friday 8 pm"."""
-    if len(_TIME_OF_DAY.findall(text)) != 1 or _BYGONE.search(text):
+    if len(_PHRASES["time of day"].findall(text)) != 1 or _PHRASES["bygone"].search(text):
         return
     for coming, at in _weekdays(text, said):
-        if tense(text, at, at) != "past" and not _PLURAL_DOES.search(text[:at]):
+        if tense(text, at, at) != "past" and not _PHRASES["plural does"].search(text[:at]):
             yield coming, coming + DAY
 
 
@@ -1248,12 +1062,12 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
     months = [] if dated or short else foreign_dates.months_of_years(text)
     for start in (date(year, month, 1) for year, month in months):
         yield start, (start + timedelta(days=31)).replace(day=1)
-    code = None if dated or short or months or _LASTING.search(text) else language(text)
+    code = None if dated or short or months or _PHRASES["lasting"].search(text) else language(text)
     english = " ".join(word for word, _, _ in translated(text, code)) if code else ""
     for part in filter(_RELATIVE.search, english.split(",")):
         yield from _periods_in_english(part, said)
-    days = [*_dated_days(dated, said, past=bool(_PAST_ONLY.search(text)))]
-    if len(days) == 2 and _FROM_TO.search(text):
+    days = [*_dated_days(dated, said, past=bool(_PHRASES["past only"].search(text)))]
+    if len(days) == 2 and _PHRASES["from to"].search(text):
         (start, _), (_, end) = days
         yield start, end if end > start else end.replace(year=end.year + 1)
     else:
@@ -1273,7 +1087,7 @@ def _dated_days(
 
 def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The German dates of a text, and periods between two; without a year the nearest is meant."""
-    past = _PAST_ONLY.search(text)
+    past = _PHRASES["past only"].search(text)
     for match in _SHORT_DATE.finditer(text):
         first, first_month, day, month, year = (int(part or 0) for part in match.groups())
         with suppress(ValueError):
@@ -1287,10 +1101,10 @@ def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
     text, noon = _HYPHEN.sub(r"\1–\2", text), datetime.combine(said, time(12), UTC)
-    for match in _DAY_WITHIN.finditer(text):
+    for match in _PHRASES["day within"].finditer(text):
         if first := read(match[0], noon).start:
             yield (day := date.fromisoformat(first)), day + timedelta(days=1)
-    text = _DAY_WITHIN.sub(" ", text)
+    text = _PHRASES["day within"].sub(" ", text)
     named = spans(text, said)
     taken = [(span.at, span.to) for span in named]
     yield from _with_ranges(text, named)
@@ -1315,7 +1129,11 @@ def _day_of_week(match: re.Match[str], said: date) -> Iterator[tuple[date, date]
     """The last day of a name if its verb is in the past, else the coming one; none for a habit."""
     before, after = around(match.string, match.start("day"), match.end("day"))
     clause = _CLAUSE_SIGN.split(before)[-1]
-    if _HABIT.search(clause) or _PLURAL_DOES.search(clause) or _HABIT.search(_CLAUSE_SIGN.split(after)[0]):
+    if (
+        _PHRASES["habit"].search(clause)
+        or _PHRASES["plural does"].search(clause)
+        or _PHRASES["habit"].search(_CLAUSE_SIGN.split(after)[0])
+    ):
         return
     when = tense(match.string, match.start("day"), match.end("day"))
     back = (said.weekday() - WEEKDAYS[match["day"].casefold()]) % 7 or 7
@@ -1346,5 +1164,5 @@ def _is_upcoming(match: re.Match[str], start: date, said: date) -> bool:
     verb and the coming month is nearer."""
     before, _ = around(match.string, match.start(), match.end())
     verb = tense(match.string, match.start(), match.end())
-    alone = verb == "" and (_FUTURE.search(before + match[0]) or (said - start).days > 183)
+    alone = verb == "" and (_PHRASES["future"].search(before + match[0]) or (said - start).days > 183)
     return verb in ("ahead", "open") or bool(alone)

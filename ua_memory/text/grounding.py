@@ -38,7 +38,7 @@ from ua_memory.text.names import (
     opens_sentence,
     related,
 )
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import Phrases, late
 from ua_memory.text.wording import main_clauses, sentences
 
 # -- amounts -----------------------------------------------------------------------------------------------
@@ -492,7 +492,11 @@ class SourceText:
             return True
         if kind in ("name", "opening") and self._names_month(MONTH_NAMES.get(claim.casefold(), 0)):
             return True
-        if kind == "name" and len(_GERMAN.findall(self._line)) and _root(claim.casefold()) in self._roots:
+        if (
+            kind == "name"
+            and len(_PHRASES["german"].findall(self._line))
+            and _root(claim.casefold()) in self._roots
+        ):
             return True  # a noun
         if kind == "name":
             return all(_word_forms(part) & self._words for part in claim.split("-") if part)
@@ -655,11 +659,11 @@ def _name_claims(text: str) -> Iterator[tuple[str, str]]:
         word = match[0]
         if not word[0].isupper():
             continue
-        if _GERMAN_NOUN.search(text[: match.start()][-12:]):
+        if _PHRASES["german noun"].search(text[: match.start()][-12:]):
             continue
         first = is_opening(text[: match.start()].rstrip("\"'(*_ "), word)
         plain = word.casefold().removesuffix("'s") if first else word.casefold()
-        if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
+        if plain in little_words()["roles"] or _PHRASES["role of"].fullmatch(plain):
             continue
         if plain in foreign_stop_words() or (
             first and any(one.fullmatch(plain) for one in _agreement_cues().values())
@@ -750,7 +754,7 @@ def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool
     words = {word for word in own if matches(word) or not any(one.fullmatch(word) for one in hedges)}
     numbers = {*re.findall(r"\d+", " ".join(evidence))}
     speakers = _content_terms(
-        label[1] for each in evidence for line in each.split("\n") if (label := _LABEL.match(line))
+        label[1] for each in evidence for line in each.split("\n") if (label := _PHRASES["label"].match(line))
     )
     names_too = sum(map(matches, words & ignored - _SPEECH_TERMS - speakers))
     names_too += len({*re.findall(r"\d+", text)} & numbers)
@@ -838,95 +842,17 @@ def _short_stem(word: str) -> str:
 # other words ("the price fell" of one that rose) is not recognised.
 
 
-_NOT_UNSPACED = late("ない|(?<!かもしれ)ません|なかった|ずに|不|没|沒|未")
-_PAST_FORM = late(
-    r"\b(?:was|were|had|did|went|bought|took|gave|made|got|came|became|began|sold|found|met|saw|sent|built|ran|"
-    r"won|wrote|spent|paid|taught|kept|lost|broke|chose|drove|flew|grew|spoke|already|split|put|cut|set|hit|read|let|shut|(?!need)\w{2,}ed|"
-    r"(?:hat|habe|haben|ist|sind) .*\b\w*(?:ge\w+(?:t|en)|iert)|"
-    r"(?:a|ont|est|sont|ai) \w+(?:é|ée|és|i|is|it|u)|(?:ha|han|he) \w+[ai]do|\w+(?:ó|aron|ieron))\b"
-)
-"""Verb forms that say that something was done."""
-_PAST_VERB = late(r"(?<!\ban )(?<!\ba )(?<!\bthe )\b([a-z]{2,}ed)\b")
-_PARTICIPLE = late(
-    r"\b(?:is|are|be|been|being|gets?|has|have|had|was|were|wants?)"
-    r"(?: (?:not|never|always|only))* (?!to )\w+ed\b"
-)
-_LESS_THAN = late(r"\b(?:less|weniger|moins|menos) (?:than|als|que|de)\b")
-_PURPOSE = late(r"(?m:^).* (?:to|um|zu|pour|para) (?!\d)([^,;]+)$")
-_NO_REASON = late(
-    r" (?:or|and|think|thinks|hope|hopes)(?: not)? so\b(?: on)?|\b(?:which|what|how|where|who)(?: one)? to\b"
-)
 _I_AM = r"(?:\bi am|\bi'm|name is|ich bin|hei(?:ß|ss)e|je suis|m'appelle|\bsoy|me llamo)"
-_INTRODUCES = late(rf"(?i:{_I_AM}) [A-ZÀ-Þ]")
+_PHRASES = Phrases("agreement_phrases.txt", i_am=_I_AM)
+"""Forms of verbs, orders of words and so on, in several languages."""
 _FIRST_NAME = late(r"(?:(?:Mr|Mrs|Ms|Dr)\.? )?([A-Z][a-z]\w*)")
-_I_DID = late(r"\bi (?:have |will |am |just |also |already )*(\w{3,})")
 _NUMBER_UNIT = late(r"(?<![\w.,:])(\d+(?:[.,:]\d+)*) ([^\W\d_]+)")
-_I_WOULD = late(r"\b(?:person|assistant|speaker) would (?!have\b|not\b)")
-"""What one would do oneself is a proposal or a wish, and no condition."""
-_OTHERWISE = late(r"(?: because|,) otherwise\b")
 _THAN_WORDS, _FOR_WORDS = ("than", "als", "que"), ("for", "für", "pour", "por", "para")
 _WITH_WORDS = frozenset(["with", "mit", "avec", "con"])
-_EXCHANGE_VERB = late("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
-_COMPARED_BY = (
-    r"\b(?!(?:d?er|aber|oder|immer|over|under|after|never|ever|other|her)\b)"
-    r"(?:[^\W\d_]+er|as(?! well| soon| long| far)|more|less|not|weniger|"
-    r"menos|mehr|worse|mieux|plus|moins|más|mejor|peor|mayor|menor|meilleure?) "
-)
-_COMPARISON = late(rf"{_COMPARED_BY}(?:(?!{_COMPARED_BY})[^\W\d_]+ ){{0,5}}(?P<than>than|als|que|as) ")
-_ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
-_ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
 _COORDINATE_BREAK = late(r"; |, (?=and |but |und |aber |et |mais |y |pero |maybe |perhaps |vielleicht )")
-_NOT_ALL = late(r"\b(?:any ?more|(?:after|above) all|all right|each other)\b")
-_OTHERS_SAY = late(
-    r"\b(?:says|thinks|believes|reckons|swears|insists|sagt|meint|glaubt|behauptet|dit|pense|croit|dice|cree|piensa)\b"
-)
-_NOT_THIS_ONE = late(r"\b(?:not|never) \w+(?: \w+)? (?:the|this|that) ")
-_PERSON_SAYS = late(
-    r"\b(?:says?|said|sagt|dit|dice|according to|laut|selon|según) (?:der |the |l')?person\b|"
-    r"\bperson (?:says?|said|sagt|dit|dice)\b"
-)
-_NEARLY = late(r"\b(?:almost|nearly) (\w+)")
-_NOTHING_BUT = late(r"\b(?:no|nothing|nobody|none|never|nichts|nie|rien|nada)\b")
-_NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
-_GERMAN_INFINITIVE = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
-_CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|only|just|sondern|sino|mais)\b(?P<but>.*)")
-_SUBJECT_FIRST = late(
-    r"(?:(?:and|but|because|that|both of|und|et|y) )?(?:"
-    r"(?P<whose>(?P<owner>(?!there|here|it|s?he|that|what|who|let)\w+)'s|my|our|mein\w*|"
-    r"unser\w*|mon|ma|mes|notre|nos|mis?|nuestr\w+)|the|a|der|die|das|le|la|les|el|los|las) "
-    r"(?!team|company|family|group|birthday|name|firma|familie|equipo|équipe)(?P<what>\w+)"
-)
-_PASSIVE_VERB = late(
-    r"\b(?:is|are|was|were|been?|being|w[iu]rd\w*|est|sont|était|fut|es|son|est[aá]n?|fue(?:ron)?) (?:\w+ )?"
-    r"\w+(?:ed|en|t|ée?s?|[ai]d[oa]s?)\b"
-)
-"""A passive, whose subject is not the one who acts: "the database is hosted at Hetzner"."""
 _PARALLEL_CLAUSES = late(r"[,;]? (?:and|und|et|y|but|aber|mais|pero|while) |[,;] ")
-_PREPOSITION = late(
-    r"\b(?:in|on|at|for|with|to|from|by|into|under|an|auf|mit|für|bei|zu|von|à|dans|avec|pour|chez|con|en|para|por)\b"
-)
-_MEASURE_UNIT = late(
-    r"\b((?:milli|kilo|mega|giga|centi)?(?:met(?:er|re)|gram|byte|lit(?:er|re))s?|miles?|feet|inch(?:es)?|"
-    r"pounds?|(?:second|minute|hour|day|week|month|year)s?)\b"
-)
-_UNCHANGED_WORD = late(rf"(?:user|person|agent|assistant|owner)s?|{_MEASURE_UNIT.pattern}")
-_PASSIVE_AGENT = late(r"\b(?:by|von|durch|par|por)\b")
-_LABEL = late(
-    r"^[\W_]*(person|user|assistant|[A-ZÀ-Þ][\w'-]*(?: [A-ZÀ-Þ][\w'-]*)?)[*_]*(?: ?\([^)]*\))?[*_]*\s?: "
-)
 _ROLES = ("person", "user", "assistant")
 _OTHER_ROLE = {"person": "assistant", "assistant": "person"}
-_YOU = late(r"(?:(?<=^)|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=so )|(?<=because )|(?<=was ))you\b")
-_YOU_DID = late(r"\byou (\w+)")
-"""An agent's "you" is the person. A person's "you" is the agent only where it did something."""
-_OBJECT_FIRST = late(r"\bme ((?:a|ha|ont|han|as|has) \w+|\w+)")
-_USER = late(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
-_OF_USER = late(
-    r"\b(?:person|you\w*|ours?|dir?|du|dich|dein\w*|unser\w*|vous|tu|te|toi|ta|ton|tes|nos|notre|tus|ti|usted\w*|"
-    r"nuestr\w*)\b"
-)
-"""Who is spoken of may be the user."""
-_ROLE_OF = late(r"[ld]'utilisat(?:eur|rice)s?")
 _ROLE_ROOTS = ("perso", "assis", "agent")
 _SELF_INTRODUCTION = rf"(?:{_I_AM}|\bam|this is) {{0}}|\b{{0}}\w* here\b"
 _CONTRACTIONS = (
@@ -939,17 +865,7 @@ _PHRASE_TO_REWRITE = late(
     rf"\b(?:(?P<one>{'|'.join(_FUSED_PREPOSITIONS)})\b|for (?P<reason>\w+) reasons\b|"
     r"(?:less|fewer|weniger|moins|menos) (?!than|als|que|de|of|or|oder|ou|o))"
 )
-_CLAUSE = late(
-    r"[,;:()–—]+\s+|\s+[-–—]\s+|\s+(?=(?:but|sondern|aber|mais|sino|pero|and|und|et|y|he|she|they|dass|"
-    r"because|weil|which|who|after|nachdem|that(?=\s(?:person|assistant|he|she|they|i|we)\s)|while|whereas|"
-    r"although|since(?! \d))\s)"
-)
-_PLAIN_AND = late(r",? (?:and(?! all)|und|et|y|after) ")
-_JOINS = late(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
 _CLAUSE_START = late(r"(?<=[.!?;:,])\s+")
-_GERMAN_NOUN = late(r"\b(?:(?:ein|kein|mein|sein|ihr|unser|dies|jed)(?:e[mnrs]?)?|das|zum|zur|beim|vom) $")
-"""Words before a German noun, and seldom before a name."""
-_GERMAN = late(r"\b(?:der|die|das|und|ist|nicht|ich|meine?|hat|im|wir|eine?|den|dem|mit|kein)\b")
 _ROOT_LENGTH = 5
 _WORD_OR_NUMBER = late(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*")
 
@@ -1053,12 +969,12 @@ def contradiction(
 
 def introduces_speaker(text: str) -> bool:
     """Whether who speaks says their name: "I am Kasia"."""
-    return _INTRODUCES.search(text) is not None
+    return _PHRASES["introduces"].search(text) is not None
 
 
 def with_speaker_label(speaker: str, text: str) -> str:
     """A text with its speaker in front, unless it begins with a speaker already."""
-    return text if _LABEL.match(text) else f"{speaker}: {text}"
+    return text if _PHRASES["label"].match(text) else f"{speaker}: {text}"
 
 
 # source words
@@ -1081,7 +997,7 @@ def _use_source_words(text: str, pieces: Sequence[str]) -> str:
             word in STOP_WORDS
             or _root(word) in there
             or word in foreign_stop_words()
-            or _UNCHANGED_WORD.fullmatch(word)
+            or _PHRASES["unchanged word"].fullmatch(word)
             or _has_cue("undoes", word)
         ):
             return match[0]
@@ -1128,7 +1044,7 @@ def _parse_clauses(text: str, names: Set[str], speaker: str = "") -> list[_Claus
     """The clauses of a text, with "I" replaced by the speaker. Labels (`Anna: `) change the speaker."""
     found: list[_Clause] = []
     for line in _normalize(text).split("\n"):
-        label = _LABEL.match(line)
+        label = _PHRASES["label"].match(line)
         speaker = _label_speaker(label) if label else speaker
         for sentence in main_clauses(line[label.end() :] if label else line):
             plain, before = _resolve_i(sentence, speaker), None
@@ -1140,10 +1056,12 @@ def _parse_clauses(text: str, names: Set[str], speaker: str = "") -> list[_Claus
 
 def _resolve_i(sentence: str, speaker: str) -> str:
     """A simplified sentence with "I" replaced by its speaker, and all words for the user by `person`."""
-    plain = _USER.sub("person", _simplify(sentence))
-    if speaker in _OTHER_ROLE and (speaker == "assistant" or any(map(is_past, _YOU_DID.findall(plain)))):
-        plain = _YOU.sub(_OTHER_ROLE[speaker], plain)
-    plain = _OBJECT_FIRST.sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
+    plain = _PHRASES["user"].sub("person", _simplify(sentence))
+    if speaker in _OTHER_ROLE and (
+        speaker == "assistant" or any(map(is_past, _PHRASES["you did"].findall(plain)))
+    ):
+        plain = _PHRASES["you"].sub(_OTHER_ROLE[speaker], plain)
+    plain = _PHRASES["object first"].sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
     return _agreement_cues()["subject"].sub(speaker or "speaker", plain)
 
 
@@ -1152,10 +1070,10 @@ def _split_clauses(sentence: str, names: Set[str]) -> list[str]:
     neighbour."""
     pieces: list[str] = []
     bare = False
-    for piece in filter(None, _CLAUSE.split(sentence)):
+    for piece in filter(None, _PHRASES["clause"].split(sentence)):
         stems = {*_stems(piece)}
         alone = not {one for one in stems - (names - _kin_roots()) if not one.isdigit()}
-        if pieces and (not stems or (_JOINS.match(piece) and (alone or bare))):
+        if pieces and (not stems or (_PHRASES["joins"].match(piece) and (alone or bare))):
             pieces[-1] += f" {piece}"
         else:
             pieces.append(piece)
@@ -1171,7 +1089,7 @@ def _make_clause(piece: str, sentence: str, names: Set[str], speaker: str, befor
     if before:
         own = {one for one in stems if one not in names and not one[0].isdigit()}
         plain = [one for one in before.stems if one not in names and not one[0].isdigit()]
-        joins = _JOINS.match(piece) is not None
+        joins = _PHRASES["joins"].match(piece) is not None
         short = not own & {*plain} and len(own) < 2 + bool(mine)
         if short or (joins and own <= {*plain}):
             inherited |= {*plain[0 if mine and before.names else 1 :]}
@@ -1210,9 +1128,9 @@ def _name_roots(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[
     small = {word for text in evidence for word in _LOWER_CASE_WORD.findall(text)}
     for text in (*statement, *evidence):
         plain = _normalize(text)
-        german, foreign = len(_GERMAN.findall(plain)) > 1, is_foreign(plain)
+        german, foreign = len(_PHRASES["german"].findall(plain)) > 1, is_foreign(plain)
         for line in plain.split("\n"):
-            label = _LABEL.match(line)
+            label = _PHRASES["label"].match(line)
             found |= {word.casefold() for word in label[1].split()} if label else set()
             for sentence in _CLAUSE_START.split(line[label.end() :] if label else line):
                 for match in _AMOUNT_WORD.finditer(sentence):
@@ -1239,7 +1157,7 @@ def _quoted_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str
             continue
         found = []
         for row in rows:
-            if label := _LABEL.match(row):
+            if label := _PHRASES["label"].match(row):
                 speaker, row = _label_speaker(label), row[label.end() :]
             for sentence in sentences(row):
                 flat_one = " ".join(sentence.split())
@@ -1247,7 +1165,7 @@ def _quoted_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str
                     found.append((flat_one, speaker))
         yield from found or [(quote, speaker)]
         return
-    label = _LABEL.match(quote)
+    label = _PHRASES["label"].match(quote)
     yield (quote[label.end() :], _label_speaker(label)) if label else (quote, "")
 
 
@@ -1286,8 +1204,8 @@ def _check_negation(
     both = claim.text + " ".join(one.text for one in quoted)
     if UNSPACED.search(both):
         closest = _closest_unspaced(claim, quoted)
-        denies = _NOT_UNSPACED.search(claim.text) is not None
-        differs = closest and denies != bool(_NOT_UNSPACED.search(closest.text))
+        denies = _PHRASES["not unspaced"].search(claim.text) is not None
+        differs = closest and denies != bool(_PHRASES["not unspaced"].search(closest.text))
         return "one denies what the other says" if differs else ""
     if any(_comparison_order(claim.sentence, other) < 0 for other in resolved):
         return ""
@@ -1309,7 +1227,7 @@ def _dropped_denial(claim: _Clause, quoted: _Clause, has_own_negator: bool) -> s
     """The word that a quoted clause denies and the statement does not, '' for none. A statement with a
     negator of its own may deny it in other words."""
     negations, refusals = _negations(claim.text), _negations(claim.text, refusing=True)
-    theirs, contrast = _negations(quoted.text, refusing=True), _CONTRAST.search(quoted.sentence)
+    theirs, contrast = _negations(quoted.text, refusing=True), _PHRASES["contrast"].search(quoted.sentence)
     stems, denied = {*claim.stems}, {stem for scope in refusals for stem in scope}
     who = quoted.speaker or "speaker"
     speaker = {_root(who)} if quoted.text.strip(" .!") != f"not {who}" else set()
@@ -1341,7 +1259,7 @@ def _is_added(scope: Sequence[str], quoted: Sequence[_Clause], literal: Set[str]
             or _negations(one.text, refusing=True)
             or one.question
             or any(_has_cue(kind, one.sentence) for kind in ("except", "unsure"))
-            or _ALL_BUT.search(one.sentence)
+            or _PHRASES["all but"].search(one.sentence)
             or (head in literal and any(_has_cue(kind, one.text) for kind in ("limits", "implies_not")))
             for one in holders
         )
@@ -1357,13 +1275,13 @@ def _share_head(scope: Sequence[str], others: Iterable[Sequence[str]]) -> bool:
 def _negations(text: str, *, refusing: bool = False) -> list[list[str]]:
     """The stems that each "not" of a clause applies to, in order. Verbs of wishing are skipped: who does not
     want to sell does not sell. With `refusing`, verbs such as "refused" count as a "not"."""
-    if _has_cue("except", text) and _NOTHING_BUT.search(text):
+    if _has_cue("except", text) and _PHRASES["nothing but"].search(text):
         return []
     plain = _agreement_cues()["no_denial"].sub(" ", text)
     found = []
     for kind in ("not", "refuses") if refusing else ("not",):
         for match in _agreement_cues()[kind].finditer(plain):
-            place = _PREPOSITION.match(plain, match.end() + 1)
+            place = _PHRASES["preposition"].match(plain, match.end() + 1)
             if kind == "refuses" and place and place[0] not in ("to", "de", "zu"):
                 continue  # stopped in Rome
             behind = _agreement_cues()["but"].split(plain[match.end() :])[0]
@@ -1372,7 +1290,7 @@ def _negations(text: str, *, refusing: bool = False) -> list[list[str]]:
                 continue  # the nanny quit
             before = list(_stems(_agreement_cues()["wishes"].sub(" ", plain[: match.start()])))[::-1]
             if words or before:
-                alone = (not words and refusing) or _NOBODY.fullmatch(match[0])
+                alone = (not words and refusing) or _PHRASES["nobody"].fullmatch(match[0])
                 found += [[word] for word in words or before] if alone else [words or before]
     return found
 
@@ -1389,14 +1307,14 @@ def _closest_unspaced(claim: _Clause, quoted: Sequence[_Clause]) -> _Clause | No
 def _uncertainty(text: str, sentence: str, question: bool = False) -> int:
     """How uncertain a clause is: 3 it may be, 2 it is wanted or planned, 1 it will be, 0 it is."""
     beside = next((each for each in _COORDINATE_BREAK.split(sentence) if text.strip(" .,") in each), sentence)
-    whole = sentence if _GERMAN_INFINITIVE.search(text) else text
-    whole, beside = (_I_WOULD.sub("i want to ", one) for one in (whole, beside))
+    whole = sentence if _PHRASES["german infinitive"].search(text) else text
+    whole, beside = (_PHRASES["i would"].sub("i want to ", one) for one in (whole, beside))
     plain, beside = (_agreement_cues()["no_condition"].sub(" ", one) for one in (whole, beside))
-    nearly = _NEARLY.search(plain)
-    at_times = _has_cue("at_times", plain) and not _PAST_FORM.search(sentence)
+    nearly = _PHRASES["nearly"].search(plain)
+    at_times = _has_cue("at_times", plain) and not _PHRASES["past form"].search(sentence)
     if (nearly and is_past(nearly[1])) or at_times or _has_cue("unsure", plain) or _has_cue("whole", beside):
         return 3
-    text = _agreement_cues()["no_intention"].sub(" ", _I_WOULD.sub("i want to ", text))
+    text = _agreement_cues()["no_intention"].sub(" ", _PHRASES["i would"].sub("i want to ", text))
     return 2 if question or _has_cue("intended", text) else 1 if _has_cue("ahead", text) else 0
 
 
@@ -1406,7 +1324,10 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
     if not closest:
         return ""
     mine = _simplify(text)
-    level, done = max(_uncertainty(mine, mine), 2 * ("prefer" in mine)), _PAST_FORM.search(mine) is not None
+    level, done = (
+        max(_uncertainty(mine, mine), 2 * ("prefer" in mine)),
+        _PHRASES["past form"].search(mine) is not None,
+    )
     mine_too = {*_stems(mine)} - {stem for one in closest for stem in one.stems}
     beside = [one for one in quoted if mine_too & {*one.stems}]
     theirs = min(_uncertainty(one.text, one.sentence, one.question) for one in (*closest, *beside))
@@ -1417,11 +1338,16 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
         return "it was said only of what may be"
     if theirs == 2 and level == 0:
         return "it was said only of what is wanted or planned"
-    if theirs == 1 and level == 0 and done and not any(_PAST_FORM.search(one.text) for one in closest):
+    if (
+        theirs == 1
+        and level == 0
+        and done
+        and not any(_PHRASES["past form"].search(one.text) for one in closest)
+    ):
         return "it was said only of what is to come"
-    if level == theirs == 0 and _PAST_VERB.search(mine) and _is_put_in_past(mine, closest):
+    if level == theirs == 0 and _PHRASES["past verb"].search(mine) and _is_put_in_past(mine, closest):
         return "it was not said of the past"
-    happened = all(_PAST_FORM.search(one.text) for one in closest)
+    happened = all(_PHRASES["past form"].search(one.text) for one in closest)
     plainly = not any(is_negated(one.text) or _uncertainty(one.sentence, one.sentence) for one in closest)
     if happened and theirs == 0 and _has_cue("not_yet", mine) and plainly:
         return "it was said of what was done"
@@ -1438,10 +1364,12 @@ def is_negated(text: str) -> bool:
 def _check_hearsay(text: str, resolved: Sequence[str], closest: Sequence[_Clause] = ()) -> str:
     """Why a statement presents what somebody else reported as a fact, else ''."""
     theirs = "\n".join(resolved)
-    others = (_OTHERS_SAY.search(one.text) and one.speaker not in one.text.split() for one in closest)
+    others = (
+        _PHRASES["others say"].search(one.text) and one.speaker not in one.text.split() for one in closest
+    )
     if not ((closest and all(others)) or _has_cue("reports", theirs)):
         return ""
-    mine = _PERSON_SAYS.sub(" ", _resolve_i(text, ""))
+    mine = _PHRASES["person says"].sub(" ", _resolve_i(text, ""))
     if any(_has_cue(kind, mine) for kind in ("reports", "says", "unsure")):
         return ""
     if is_negated(mine) != is_negated(theirs):
@@ -1453,9 +1381,13 @@ def _check_hearsay(text: str, resolved: Sequence[str], closest: Sequence[_Clause
 
 def _is_put_in_past(text: str, closest: Sequence[_Clause]) -> bool:
     """Whether a verb is in the past tense here, and not in the quoted clauses."""
-    past = {_root(match[1]) for match in _PAST_VERB.finditer(_PARTICIPLE.sub(" ", text))}
+    past = {
+        _root(match[1]) for match in _PHRASES["past verb"].finditer(_PHRASES["participle"].sub(" ", text))
+    }
     same = (one for one in closest if past & {*one.stems})
-    return any(not _PAST_FORM.search(one.sentence) and not _has_cue("past", one.text) for one in same)
+    return any(
+        not _PHRASES["past form"].search(one.sentence) and not _has_cue("past", one.text) for one in same
+    )
 
 
 def _check_tense(closest: Sequence[_Clause], text: str) -> str:
@@ -1468,10 +1400,10 @@ def _check_tense(closest: Sequence[_Clause], text: str) -> str:
     past = closest and all(
         _has_cue("once", one.text)
         or _has_cue("back_then", one.sentence)
-        or (_has_cue("ended", one.text) and _PAST_FORM.search(one.text))
+        or (_has_cue("ended", one.text) and _PHRASES["past form"].search(one.text))
         for one in closest
     )
-    mine = _PARTICIPLE.sub(" ", mine) if re.search(r"\b(?:is|are)\b", mine) else mine
+    mine = _PHRASES["participle"].sub(" ", mine) if re.search(r"\b(?:is|are)\b", mine) else mine
     is_past_here = _has_cue("was", mine) or any(map(is_past, mine.split()))
     return "it was said only of the past" if past and not is_past_here else ""
 
@@ -1542,7 +1474,7 @@ def _may_mean(item: str, clause: _Clause, claim: _Clause, known: Sequence[_Claus
     if item == "perso" and clause.speaker not in _ROLES:
         others -= {speaker}
     if others == {speaker} and clause.speaker in (*_ROLES, "") and item not in _ROLE_ROOTS:
-        if claim.stems[0] != item or _ARTICLE.match(claim.text):
+        if claim.stems[0] != item or _PHRASES["article"].match(claim.text):
             return True
         mentions = [one for one in known if item in one.names and one.speaker == clause.speaker]
         return not mentions or any(re.search(_SELF_INTRODUCTION.format(item), one.text) for one in mentions)
@@ -1561,7 +1493,9 @@ def _check_subject(claim: _Clause, closest: Sequence[_Clause]) -> str:
     opening = claim.text.removeprefix("the ").split()[:1]
     subject = ""
     for one in closest:
-        match = None if _PASSIVE_VERB.search(one.text) else _SUBJECT_FIRST.match(one.text)
+        match = (
+            None if _PHRASES["passive verb"].search(one.text) else _PHRASES["subject first"].match(one.text)
+        )
         who = (match and match["owner"]) or one.speaker or "speaker"
         if not match or opening != [who] or who in one.text.split():
             return ""
@@ -1575,7 +1509,7 @@ def _check_subject(claim: _Clause, closest: Sequence[_Clause]) -> str:
 
 def _check_speaker(claim: _Clause, closest: Sequence[_Clause]) -> str:
     """Why the statement is not of the user, else '': others said so, who did not speak of the user."""
-    theirs = (one.speaker in ("", "person") or _OF_USER.search(one.sentence) for one in closest)
+    theirs = (one.speaker in ("", "person") or _PHRASES["of user"].search(one.sentence) for one in closest)
     others = closest and claim.stems[:1] == (_root("person"),) and not any(theirs)
     return f"{closest[0].speaker} said so, not the user" if others else ""
 
@@ -1601,7 +1535,7 @@ def _check_joined(claim: _Clause, resolved: Sequence[str]) -> str:
 
 def _split_halves(clause: str) -> tuple[Set[str], Set[str]]:
     """The stems before and after the last preposition of a clause."""
-    found = list(_PREPOSITION.finditer(clause)) or list(re.finditer(r" (?=\S+\W*$)", clause))
+    found = list(_PHRASES["preposition"].finditer(clause)) or list(re.finditer(r" (?=\S+\W*$)", clause))
     start, end = found[-1].span() if found else (len(clause), len(clause))
     return {*_stems(clause[:start])}, {*_stems(clause[end:])}
 
@@ -1621,8 +1555,8 @@ def _check_unit(claim: _Clause, known: Sequence[_Clause]) -> str:
 
 def _check_measure(claim: _Clause, known: Sequence[_Clause]) -> str:
     """Why a unit of measure was replaced by another, else ''."""
-    mine = {_root(word) for word in _MEASURE_UNIT.findall(claim.text)}
-    theirs = {_root(word) for one in known for word in _MEASURE_UNIT.findall(one.text)}
+    mine = {_root(word) for word in _PHRASES["measure unit"].findall(claim.text)}
+    theirs = {_root(word) for one in known for word in _PHRASES["measure unit"].findall(one.text)}
     numbers = {one for one in claim.stems if one[0].isdigit()}
     same = numbers & {one for each in known for one in each.stems}
     return f"nobody said “{min(mine - theirs)}…” there" if mine - theirs and theirs - mine and same else ""
@@ -1658,7 +1592,7 @@ def _check_order(text: str, resolved: Sequence[str], names: Set[str]) -> str:
             enough = shared - here - away or len(here | away) > 3 or marker in ("before", "after")
             if here and away and enough:
                 return f"what stands before and behind “{marker}” is exchanged"
-        for mine, theirs in itertools.product(_CLAUSE.split(one), _CLAUSE.split(other)):
+        for mine, theirs in itertools.product(_PHRASES["clause"].split(one), _PHRASES["clause"].split(other)):
             if _swaps_names(mine, theirs, names & {*_stems(mine)} & {*_stems(theirs)}):
                 return "the names are exchanged"
             if _reverses_verb(mine, theirs):
@@ -1680,25 +1614,27 @@ def _comparison_order(one: str, other: str) -> int:
 
 def _compared_sides(sentence: str) -> tuple[str, Set[str], Set[str]] | None:
     """(the stem compared by, the stems before "than", those after it), None where nothing is compared."""
-    match = _COMPARISON.search(sentence)
+    match = _PHRASES["comparison"].search(sentence)
     if match is None:
         return None
     than = match.start("than")
-    behind = _CLAUSE.split(sentence[match.end() :])[0]
+    behind = _PHRASES["clause"].split(sentence[match.end() :])[0]
     by = next(_stems(sentence[match.start() : than]), "")
     return by, {*_stems(sentence[:than])}, {*_stems(behind)}
 
 
 def _parity(text: str) -> int:
     """The number of negations in a sentence, modulo 2."""
-    return (len(_agreement_cues()["not"].findall(text)) + len(_LESS_THAN.findall(text))) % 2
+    return (len(_agreement_cues()["not"].findall(text)) + len(_PHRASES["less than"].findall(text))) % 2
 
 
 def _reverses_verb(mine: str, theirs: str) -> bool:
     """Whether the words before and after a shared verb are exchanged in the other clause."""
     both = f"{mine} {theirs}"
-    bound = _PASSIVE_AGENT.search(both) or not {*both.split()}.isdisjoint(little_words()["markers"])
-    if bound or len(_GERMAN.findall(both)) > 1:
+    bound = _PHRASES["passive agent"].search(both) or not {*both.split()}.isdisjoint(
+        little_words()["markers"]
+    )
+    if bound or len(_PHRASES["german"].findall(both)) > 1:
         return False
     one, other = _WORD_OR_NUMBER.findall(mine), _WORD_OR_NUMBER.findall(theirs)
     forms = {word.removesuffix("s"): n for n, word in enumerate(other)}
@@ -1726,7 +1662,7 @@ def _marker_sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
     found: dict[str, tuple[list[str], list[str]]] = {}
     left: list[str] = []
     marker = ""
-    swaps = _EXCHANGE_VERB.search(sentence) is not None
+    swaps = _PHRASES["exchange verb"].search(sentence) is not None
     markers = {*little_words()["markers"], *little_words()["after"], *little_words()["then"]}
     for match in _WORD_OR_NUMBER.finditer(sentence):
         word = match[0]
@@ -1734,7 +1670,10 @@ def _marker_sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
             marker = word
             found.setdefault(word, (left[-3:], []))
             continue
-        if _PREPOSITION.fullmatch(word) or sentence[match.start() - 2 : match.start() - 1] in (",", ";"):
+        if _PHRASES["preposition"].fullmatch(word) or sentence[match.start() - 2 : match.start() - 1] in (
+            ",",
+            ";",
+        ):
             marker = ""
         for stem in _stems(word):
             if marker and len(found[marker][1]) < 2:
@@ -1749,13 +1688,15 @@ def _marker_sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
 
 def _swaps_names(mine: str, theirs: str, names: Set[str]) -> bool:
     """Whether two names around the same verb are exchanged, unless one clause is a passive."""
-    if len(names) < 2 or bool(_PASSIVE_AGENT.search(mine)) != bool(_PASSIVE_AGENT.search(theirs)):
+    if len(names) < 2 or bool(_PHRASES["passive agent"].search(mine)) != bool(
+        _PHRASES["passive agent"].search(theirs)
+    ):
         return False
     one, other = list(_stems(mine)), list(_stems(theirs))
     for a, b in itertools.permutations(names, 2):
         if one.index(a) < one.index(b) and other.index(b) < other.index(a):
             between = {*one[one.index(a) + 1 : one.index(b)]} & {*other[other.index(b) + 1 : other.index(a)]}
-            if len(_GERMAN.findall(f"{mine} {theirs}")) > 1:  # the verb stands last
+            if len(_PHRASES["german"].findall(f"{mine} {theirs}")) > 1:  # the verb stands last
                 between = {one[-1]} & {other[-1]}
             apart = {*little_words()["markers"], "and"} - {"to", "à", "a"}
             if between - names and apart.isdisjoint((_word_before(mine, b), _word_before(theirs, a))):
@@ -1775,8 +1716,8 @@ def _word_before(text: str, stem: str) -> str:
 def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: Sequence[str]) -> str:
     """Why a reason or purpose is not that of the quote or, where the quote gives none, said beside it; else
     ''."""
-    text = _OTHERWISE.sub(" because", _NO_REASON.sub(" ", text))
-    purpose = _PURPOSE.search(_simplify(text))
+    text = _PHRASES["otherwise"].sub(" because", _PHRASES["no reason"].sub(" ", text))
+    purpose = _PHRASES["purpose"].search(_simplify(text))
     aims = [*_stems(purpose[1])] if purpose else []
     turns = [one for one in evidence if any(locate(quote, [one]) is not None for quote in quotes)]
     said = {*_stems(_simplify("\n".join([*quotes, *turns])))}
@@ -1786,7 +1727,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
     if mine is None or not mine[0]:
         return ""
     why, what = mine
-    theirs = _OTHERWISE.sub(" because", _simplify("\n".join(quotes)))
+    theirs = _PHRASES["otherwise"].sub(" because", _simplify("\n".join(quotes)))
     if 3 * len(why & said) < len(why):
         return "nobody said that this is the reason"
     sentences_there = main_clauses(theirs)
@@ -1799,7 +1740,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
     if any(len(what & effect) > len(why & effect) for _, effect in given):
         return "another reason was given"
     without_reason = (one for one in sentences_there if not _has_cue("because", one))
-    for halves in (_PLAIN_AND.split(one) for one in without_reason if not _has_cue("hence", one)):
+    for halves in (_PHRASES["plain and"].split(one) for one in without_reason if not _has_cue("hence", one)):
         roots = [{*_stems(half)} for half in halves]
         lean = [len(why & one) - len(what & one) for one in roots]
         if len(lean) == 2 and lean[0] * lean[1] < 0:
@@ -1826,16 +1767,20 @@ def _reason_pairs(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Se
 def _check_quantity(text: str, quotes: Sequence[str]) -> str:
     """Why an "all", "always", "never" or "usually" is not that of the quote, else ''."""
     mine, theirs = _simplify(text), _simplify("\n".join(quotes))
-    mine = _NOT_ALL.sub(" ", mine)
+    mine = _PHRASES["not all"].sub(" ", mine)
     mine = re.sub(r"\bany\w*", "", mine) if _has_cue("limits", mine) else mine
     if _has_cue("claims_all", mine) and not _has_cue("every", theirs):
-        once = _PAST_FORM.search(theirs) or _has_cue("this", theirs) or _NOT_THIS_ONE.search(theirs)
+        once = (
+            _PHRASES["past form"].search(theirs)
+            or _has_cue("this", theirs)
+            or _PHRASES["not this one"].search(theirs)
+        )
         denied = _has_cue("never", mine) and _has_cue("not", theirs) and not once
         return "" if denied else "it was not said of all, or always"
     if (
         _has_cue("claims_all", mine)
-        and (_has_cue("limits", theirs) or _ALL_BUT.search(theirs))
-        and not (_has_cue("limits", mine) or _ALL_BUT.search(mine))
+        and (_has_cue("limits", theirs) or _PHRASES["all but"].search(theirs))
+        and not (_has_cue("limits", mine) or _PHRASES["all but"].search(mine))
     ):
         return "it was said with an exception, or of some only"
     if _has_cue("claims_all", mine) and _has_cue("not_all", theirs) and not _has_cue("not_all", mine):
@@ -1892,7 +1837,7 @@ def _check_actor(text: str, cited: Sequence[tuple[str, str]], evidence: Sequence
     if any(introduced.search(one.casefold()) for one in evidence):
         return ""
     for sentence, who in cited:
-        did = {_root(verb) for verb in _I_DID.findall(_simplify(sentence))} - {_root("have")}
+        did = {_root(verb) for verb in _PHRASES["i did"].findall(_simplify(sentence))} - {_root("have")}
         if who in _ROLES and did & roots:
             return f"the {who} said it of themselves"
     return ""

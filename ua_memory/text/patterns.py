@@ -69,6 +69,20 @@ def table(file: str, /, **parts: str) -> Iterator[tuple[str, str]]:
             yield name, pattern
 
 
+class Phrases(dict[str, "re.Pattern[str]"]):
+    """The patterns of a table in `data/` by name. It is read when the first of them is used."""
+
+    def __init__(self, file: str, flags: int = 0, /, **parts: str) -> None:
+        super().__init__()
+        self._file, self._flags, self._parts = file, flags, parts
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        if self:
+            raise KeyError(name)
+        self |= {name: late(pattern, self._flags) for name, pattern in table(self._file, **self._parts)}
+        return self[name]
+
+
 def data_text(name: str) -> str:
     """The text of a file in `ua_memory/data/`."""
     with open(os.path.join(_DATA, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
