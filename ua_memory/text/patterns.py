@@ -77,9 +77,9 @@ class Phrases(dict[str, "re.Pattern[str]"]):
         self._file, self._flags, self._parts = file, flags, parts
 
     def __missing__(self, name: str) -> re.Pattern[str]:
-        if self:
+        self |= {each: late(pattern, self._flags) for each, pattern in table(self._file, **self._parts)}
+        if name not in self:
             raise KeyError(name)
-        self |= {name: late(pattern, self._flags) for name, pattern in table(self._file, **self._parts)}
         return self[name]
 
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ua_memory.errors import Malformed
-from ua_memory.text.patterns import late, table
+from ua_memory.text.patterns import Phrases, late, table
 
 # -- names -------------------------------------------------------------------------------------------------
 # Names of secrets (`password`, `api_key`), how a value is assigned to them, and names that only mention one.
@@ -33,12 +33,8 @@ _NAME_STEMS = (
     "wachtw", "palavra", "key", "token", "jwt", "otp", "pat",
     "secret", "credential", "auth", "string", "csrf",
 )  # fmt: skip
-
-
-def _alternatives(words: str) -> str:
-    return "|".join(words.split())
-
-
+_PHRASES = Phrases("secret_phrases.txt")
+"""What a secret is called, what stands in its place, and what only looks like one."""
 _PASSWORD = (
     r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe|wachtwoord(?:en)?"
     r"|palavra-passe|palavra passe|(?<![a-z])mdp(?![a-z])|clé wi-?fi|wlan-schlüssel)"
@@ -84,47 +80,8 @@ _VALUE = (
 )  # fmt: skip
 LONGEST = 512  # characters of a value that are checked; it is redacted to its end
 
-_PROVIDERS = late(
-    "(?i)" + _alternatives("""
-        aws heroku azure cloudflare twilio datadog mistral cohere deepgram algolia mailgun
-        postmark okta railway segment snyk travis jenkins github gitlab slack stripe google
-        openai anthropic pagerduty zendesk intercom mapbox openweather newsapi fastly vercel
-        netlify sentry amplitude mixpanel shodan virustotal
-    """)
-)  # fmt: skip
-# A `key` is a secret only with one of these words before it.
-_KEY_QUALIFIER = late(
-    "(?i)(?:" + _alternatives("""
-        api access secret auth priv(?:ate)? sign(?:ing|ature) encrypt(?:ion)? master account
-        storage service client licen[cs]e deploy webhook admin app(?:lication)? subscription
-        wi-?fi wlan shared consumer db database crypto hmac project server root user integration ingest
-        write personal activation product recovery wallet host sdk bot team rest live test hex
-        my our your
-    """) + "|" + _PROVIDERS.pattern[4:] + r")[ _.-]?$"
-)  # fmt: skip
 _ENV_KEY = late(r"[A-Z0-9]_$")  # `LINEAR_KEY=`
 _CONNECTION_STRING = late(r"(?i)connection[ _-]?$")
-# A name that goes on like this describes a secret (`token_expiry`) and has no secret value.
-_NO_SECRET_SUFFIX = late(
-    r"(?i)[_-]?(?:" + _alternatives(r"""
-        ids? names? path files? env ur[li]s? len length count fields? polic(?:y|ies) types? ttl
-        expir\w* rotat\w* reset\w* manager hint limits? usage budget window arn refs? reference
-        version size prefix store provider endpoint header param\w* strength min\w* max\w* less
-        boards? words? pairs? iz\w* is\w* or ors ed ing ary e ration stor\w* book ring man port
-        age enger ive ion through thru ent ch status state error handler changed at since until
-        digest algo\w* hash
-    """)
-    + r")(?![a-z]).*|[a-z]{3,}(?<!key)(?<!token)(?<!prod)(?<!dev)(?<!test).*"
-)  # fmt: skip
-# `page_token`, `maxTokens`, `primary_key` hold none; `monkey`, `tiktoken`, `compass` are other words.
-_NO_SECRET_PREFIX = late(
-    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:" + _alternatives("""
-        max min page next sync continuation num total prompt completion input output cursor stop
-        pad eos bos sep unk special public primary foreign cache partition sort row idempotency
-        by
-    """) + r")[ _.-]?$|(?i:mon|don|tur|hot|whis|jo|tic|tik)$"
-)  # fmt: skip
-_NO_PASSWORD_PREFIX = late(r"(?i)(?:com|by|sur|tres|un)$")
 
 
 @cache
@@ -137,10 +94,10 @@ def _secret_category(text: str, match: Match[str]) -> str | None:
     """`password`, `key`, `token` or `secret`; None where the name only mentions a secret."""
     category = next(g for g in ("password", "key", "token", "secret") if match[g])
     before = text[max(0, match.start() - 16) : match.start()]
-    only_speaks = _NO_PASSWORD_PREFIX if category == "password" else _NO_SECRET_PREFIX
-    if _NO_SECRET_SUFFIX.fullmatch(match["suffix"]) or only_speaks.search(before):
+    only_speaks = _PHRASES["no password prefix"] if category == "password" else _PHRASES["no secret prefix"]
+    if _PHRASES["no secret suffix"].fullmatch(match["suffix"]) or only_speaks.search(before):
         return None
-    if category == "key" and not (_KEY_QUALIFIER.search(before) or _ENV_KEY.search(before)):
+    if category == "key" and not (_PHRASES["key qualifier"].search(before) or _ENV_KEY.search(before)):
         return None
     if match["secret"] == "string" and not _CONNECTION_STRING.search(before):
         return None
@@ -151,48 +108,8 @@ def _secret_category(text: str, match: Match[str]) -> str | None:
 # Whether a value is a secret, rather than code, a placeholder, an identifier or a word.
 
 
-_PLACEHOLDER_WORDS = """
-    none null nil true false undefined string str bytes text int integer number bool boolean object any
-    required optional secret password passwd pass passphrase pwd token key user username admin root test
-    changeme example placeholder dummy fake sample todo tbd redacted hidden masked removed yourpassword
-    empty unset missing unknown default varchar char var let const self this value auto prompt env file
-    vault basic bearer digest oauth oauth2 jwt and or the expired valid invalid rotated changed reset see
-    ask stored saved protected only must should will not login based field hash hashed encrypted plaintext
-    manager input output enabled disabled yes no off generated random same different here there with from
-    when then than that they them your mine ours sent left right above below soon later today done okay
-    fine good correct wrong incorrect accepted rejected revoked leaked exposed stolen gone safe secure
-    strong weak short long stale fresh active inactive pending current previous old new first last next
-    authentication refresh access needed working broken failing mandatory available configured shared
-    private public local global session per limit sha256 sha512 sha1 md5 base64 base32 bcrypt argon2
-    argon2id scrypt pbkdf2 hs256 rs256 es256 utf-8 utf8 ed25519 x509 1password bitwarden keychain keepass
-    lastpass pass2 oauth2.0 saml2 tls1.3 http2 ipv4 ipv6 k8s s3 ec2
-"""
-_PLACEHOLDERS = frozenset(_PLACEHOLDER_WORDS.split())
-_FUNCTION_WORD = late(
-    r"(?i)\b(?:a|an|the|is|are|be|must|at|for|to|of|your|and|or|with|in|on|this|that|not|it|if|was|can|no|"
-    r"we|i|you)\b"
-)
-# A reference to a variable, a path, a call, a link to a vault; `your-…`, `<…>`, `***`.
-_CODE_OR_REFERENCE = late(
-    r"\$[\w({]|\$$|%[sd(]|\{\{|\{[\w.]*\}|#\{|[<\[(]|//|~/|\.{1,2}/|/[\w.-]+/|/[\w.-]+$|[A-Z]:\\|&"
-    r"|(?:[A-Za-z_][\w.]*[(\[])+[\w.,:]*[)\]]*$|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Z]\w*<"
-    r"|(?:env|vault|op|ref|secrets?|arn|ssm|file|https?|keyring|kv|projects)(?::|/)|[*•.xX#_?\u2026-]+$"
-    r"|(?i:your|my|some|insert|enter|put|replace|the|user|a)[_-]|.{0,60}(?i:example|placeholder|changeme|y"
-    r"our[_-]|_here|redacted)"
-)
-_IDENTIFIER_PART = late(
-    r"[A-Z]*[a-z]*|(?:[A-Z]?[a-z]{2,}){1,9}|[a-z]{1,9}\d{1,3}[a-z]{1,9}|v?\d+[a-z]?|[a-z]{2,9}\d[a-z]|[A-Z"
-    r"a-z]{1,9}\d{1,4}|\d{1,4}[A-Za-z]{1,3}"
-)
-# toolu_01…, req_011…: generated ids; AAAA…: a public key of ssh.
-_GENERATED_ID = late(r"(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]+|AAAA[A-Z]\w+.*")
 _HEX = late(r"[0-9a-f]+|[0-9A-F]+")
 _UUID = late(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NUMERIC = late(r"[\d.,:/%+-]+\w{0,3}|v?\d[\d.]*\w?|\d+-\w*|#?\d+|[~^<>=]*\d[\w.]*")
-_FILE_OR_HOST = late(
-    r"https?:.*|[\w./-]+\.(?:md|py|txt|js|ts|tsx|rs|go|sh|toml|json|ya?ml|com|org|io|dev|net|env|key|pem)"
-    r"|[A-Z]{2,6}-\d+|[A-Za-z]\d+|[\w.+-]+@[\w-]+\.\w+|@[\w-]+|#[\w-]+|\^\w+"
-)
 
 
 def entropy(value: str) -> float:
@@ -225,13 +142,13 @@ def is_random(value: str, least: int = 10) -> bool:
     if is_hex(value):
         return len(value) >= 16 and letters and digits
     pieces = [p for p in re.split(r"[-_./:+=~@]", value) if p]
-    if len(pieces) > 1 and all(_IDENTIFIER_PART.fullmatch(p) for p in pieces):
+    if len(pieces) > 1 and all(_PHRASES["identifier part"].fullmatch(p) for p in pieces):
         return False  # words and numbers: prod-db-2024, gpt-4o-2024-08-06
     if letters and digits:
         words = (
             r"(?:[A-Z]?[a-z]{3,}|\d{1,4})+" if len(value) >= 20 else r"(?:[A-Z]?[a-z]{3,}|[A-Z]{3,}|\d{1,4})+"
         )
-        if _IDENTIFIER_PART.fullmatch(value) or re.fullmatch(words, value):
+        if _PHRASES["identifier part"].fullmatch(value) or re.fullmatch(words, value):
             return False  # getUser2, Sonnet45
         return class_changes(value) >= 0.2 or (len(value) >= 16 and entropy(value) >= 3.2)
     if re.fullmatch(r"(?:[A-Z2-7]{8}){2,8}", value):
@@ -241,7 +158,7 @@ def is_random(value: str, least: int = 10) -> bool:
 
 def is_very_random(value: str) -> bool:
     """Whether a value is a secret even without a name: 24 characters or more of three classes, well mixed."""
-    if _GENERATED_ID.fullmatch(value):
+    if _PHRASES["generated id"].fullmatch(value):
         return False
     return (
         len(value) >= 24
@@ -255,7 +172,7 @@ def is_very_random(value: str) -> bool:
 
 def is_strong_password(value: str) -> bool:
     """Whether a value looks like no ordinary word: six characters or more, letters with digits or marks."""
-    if len(value) < 6 or _NUMERIC.fullmatch(value) or _FILE_OR_HOST.fullmatch(value):
+    if len(value) < 6 or _PHRASES["numeric"].fullmatch(value) or _PHRASES["file or host"].fullmatch(value):
         return False
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     marks = any(c in "!@#$%^&*+=?~" for c in value[1:])
@@ -265,7 +182,11 @@ def is_strong_password(value: str) -> bool:
 def is_placeholder(value: str) -> bool:
     """Whether a value is code, a reference, a type, a placeholder or a common word, and so no secret."""
     bare = value.strip(" *_:;,.!?()[]{}").lower()
-    return len(set(value)) < 3 or bare in _PLACEHOLDERS or _CODE_OR_REFERENCE.match(value) is not None
+    return (
+        len(set(value)) < 3
+        or _PHRASES["placeholder"].fullmatch(bare) is not None
+        or _PHRASES["code or reference"].match(value) is not None
+    )
 
 
 # -- kinds -------------------------------------------------------------------------------------------------
@@ -317,8 +238,6 @@ def compiled(pattern: str) -> Pattern[str]:
 _REST = late(r"[^\s\"'`<>]*")
 _SHELL_PREFIX = late(r"\s*(?:export |set |ENV |-e |- )?\w*")
 _HEADING = late(r"(?:.*(?:\"|\\n))?[ \t>]*(?:[-*+] )?(?:#{1,6} |[*_]{1,2})[^\n]{0,60}")
-# `Users who lost their password:` is followed by users.
-_ABOUT_PEOPLE = late(r"(?i)\b(?:who|whose|lost|forg\w+|reset\w*|without|how|know\w*|not|never|no)\b")
 _LIST_ITEM = late(
     rf"[\"'`]?[ \t]{{0,8}}{_EOL}[ \t>]{{0,40}}[-*+] [\"'`]?(?P<value>[^\s\"'`<>\\]{{4,512}})"
     rf"(?=[\"'`]?[ \t]{{0,8}}(?:{_EOL}|[\"\\]|\Z))"
@@ -328,18 +247,7 @@ _TABLE_RULE = late(rf"{_EOL}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={_EOL})")
 _LINE_END = late(_EOL)
 _VALUE_END = late(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
 _ONLY_EOL = late(rf"[ \t*]*(?:\\{{1,2}}(?={_EOL}))?{_EOL}")
-# `password wayco2024`, `password quark-7-lemon`, but not `password rfc6238`, `password top-10-list`.
-_WORD_AND_NUMBER = late(r"(?i)[a-z]{3,}(?:\d{2,8}|[-_.]\d{1,8}[-_.][a-z]{3,}|[-_.][a-z]{3,}[-_.]?\d{1,8})")
-_TOPIC = late(
-    r"(?i)(?<![a-z])(?:" + _alternatives("""
-        sha rfc iso cve fips nist pkcs aes rsa argon blake oauth windows office python node ios android django
-        level steps? days? weeks? months? years? hours? sprint phase part chapter page line row section figure
-        table top max min factor tier stage test bug issue ticket task item room port slot users? chars?
-        since until characters? letters? digits? list form field policy rules? reset version release draft
-    """) + r")(?![a-z])"
-)  # fmt: skip
 _CLAUSE_END = late(r"\s*(?:\Z|[\n.,;)\]!?|]|\\n|(?:for|para|on|und|and|y) )")
-_COMMAND = late(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
 
 
 def _line_before(text: str, match: Match[str]) -> str:
@@ -379,7 +287,7 @@ def _is_on_next_line(match: Match[str]) -> bool:
 def _is_value_below(text: str, match: Match[str], value: str, category: str, alone: bool = True) -> bool:
     """Whether the next line is a value, and not the next sentence."""
     before = _line_before(text, match)
-    if not alone or " " in value or _ABOUT_PEOPLE.search(before):
+    if not alone or " " in value or _PHRASES["about people"].search(before):
         return False
     if _ONLY_EOL.match(match["sign"]) and not _HEADING.fullmatch(before):
         return False
@@ -397,15 +305,15 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
     flag = re.search(r"--[\w-]{0,20}$", line) is not None
     if name in {"pass", "passes"} and not flag and not line.lower().endswith(" with "):
         return False
-    if sign or _COMMAND.fullmatch(line):
+    if sign or _PHRASES["command"].fullmatch(line):
         return is_strong_password(value) or (flag and alone)
     if not is_strong_password(value) or len(value) < 7:
         return False
     odd = sum(map(str.isdigit, value)) >= 2 and (value != value.lower() or not value.isalnum())
     odd = odd or class_changes(value) >= 0.4 or match["quoted"] is not None
-    if match["quoted"] is not None or _WORD_AND_NUMBER.fullmatch(value) is None:
+    if match["quoted"] is not None or _PHRASES["word and number"].fullmatch(value) is None:
         return odd
-    if _TOPIC.search(value) is not None:
+    if _PHRASES["topic"].search(value) is not None:
         return odd and value.isalnum()
     return odd or _CLAUSE_END.match(text, match.start("bare") + len(value)) is not None
 
@@ -413,7 +321,7 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
 def _is_passphrase(value: str) -> bool:
     """Whether quoted words are a passphrase and not a sentence."""
     words = value.split()
-    if _FUNCTION_WORD.search(value) or re.search(r"(?i)secret|passw", value):
+    if _PHRASES["function word"].search(value) or re.search(r"(?i)secret|passw", value):
         return False
     return len(words) >= 3 or any(map(is_strong_password, words))
 
@@ -450,7 +358,7 @@ def _value_span(text: str, match: Match[str], category: str) -> Place | None:
 
 
 def _assignment_kind(text: str, match: Match[str], category: str) -> str:
-    around = _PROVIDERS.findall(text[max(0, match.start() - 32) : match.start()])
+    around = _PHRASES["providers"].findall(text[max(0, match.start() - 32) : match.start()])
     if category == "password" or not around:
         return "api-key" if category == "key" else category
     provider = around[-1].lower()
@@ -539,7 +447,6 @@ _AFTER_NAME = (
     r"|fürs?|von|vom|zum|im|am|auf|bei|pour|de|du|des|sur|del|para|en|do|da"
     r"|(?:and|but|so|und|et|y|e)\s(?!\w*(?:token|user|login|secret|key|auth|session|account)))\b))"
 )
-_QUESTION_WORD = late(r"(?i)\b(?:where|when|why|how|what|who|whose|before|after|behind|under|without)\b")
 
 
 def _values_before_names(text: str, lowered: str) -> Iterator[Span]:
@@ -562,12 +469,18 @@ def _value_before_name(text: str, name: Match[str], ends: Match[str], match: Mat
     value = match[which].rstrip(".,;:" if which == "bare" else "")
     words = match["words"] if name[0].lower() != "senha" else re.sub(r"\b[ao] ", "", match["words"])
     apart = match[which].endswith(".") or "\n" in match["link"]  # its own sentence may go on elsewhere
-    if _FUNCTION_WORD.search(words) or _QUESTION_WORD.search(words) or is_placeholder(value):
+    if (
+        _PHRASES["function word"].search(words)
+        or _PHRASES["question word"].search(words)
+        or is_placeholder(value)
+    ):
         return None
     if name["pin"]:
         is_secret = re.fullmatch(r"\d{4,10}", value) is not None
     elif not name["password"]:
-        wanted = name["key"] is None or _KEY_QUALIFIER.search(text[max(0, name.start() - 16) : name.start()])
+        wanted = name["key"] is None or _PHRASES["key qualifier"].search(
+            text[max(0, name.start() - 16) : name.start()]
+        )
         is_secret = wanted is not None and is_random(value, 16)
     elif apart and ends["on"]:
         is_secret = False
@@ -671,16 +584,6 @@ _GENERIC_KIND_NAMES = """
     password-hash
 """
 _GENERIC_KINDS = frozenset(_GENERIC_KIND_NAMES.split())
-_NO_WORD_LIST = late(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
-_HEX_LABEL = late(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
-_HASH_LABEL = late(
-    r"(?i)sha-?\d*\b|md5|hash|integrity|fingerprint|checksum|digest|commit|cache|public|primary|partition"
-    r"|idempot|revision"
-)
-_NO_SECRET_LABEL = late(
-    r"(?i)integrity|sha\d*|checksum|digest|etag|fingerprint|hash|cid|signature|model|uuid|_id\b|\bid\b"
-)
-_SECRET_LABEL = late(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
 NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -809,7 +712,7 @@ def _search_ranges(text: str, literals: tuple[str, ...], back: int) -> Iterator[
 
 
 def _is_word_list(value: str) -> bool:
-    return not _FUNCTION_WORD.search(value) and not _NO_WORD_LIST.search(value)
+    return not _PHRASES["function word"].search(value) and not _PHRASES["no word list"].search(value)
 
 
 def _is_login(value: str) -> bool:
@@ -845,18 +748,22 @@ def _random_runs(text: str) -> Iterator[Span]:
         value, (start, end) = match[0], match.span()
         before = text[max(0, start - 160) : start]
         if is_hex(value):
-            if len(value) >= 32 and _HEX_LABEL.search(before) and not _HASH_LABEL.search(before[-60:]):
+            if (
+                len(value) >= 32
+                and _PHRASES["hex label"].search(before)
+                and not _PHRASES["hash label"].search(before[-60:])
+            ):
                 yield ("api-key", start, end)
         elif not is_very_random(value):
             continue
         elif len(value) == 40 and re.search(r"(?i)A[KS]IA|aws", before):
             yield ("aws-secret", start, end)
         elif before.endswith(('"', "'")) and text[end : end + 1] == before[-1]:
-            if entropy(value) > 4.3 and not _NO_SECRET_LABEL.search(before[-40:]):
+            if entropy(value) > 4.3 and not _PHRASES["no secret label"].search(before[-40:]):
                 yield ("high-entropy", start, end)
-        elif _HASH_LABEL.search(before[-24:]) or re.search(r"://\S*$", before):
+        elif _PHRASES["hash label"].search(before[-24:]) or re.search(r"://\S*$", before):
             continue
-        elif _SECRET_LABEL.search(before):
+        elif _PHRASES["secret label"].search(before):
             yield ("high-entropy", start, end)
 
 
