@@ -16,9 +16,10 @@ from ua_memory.clients.transcripts import read
 from ua_memory.clients.turns import Turn
 from ua_memory.records import Fact
 from ua_memory.retain import extract as extraction
-from ua_memory.retain.extract import Extraction, extract, extract_without_model, phrases
+from ua_memory.retain import subagent
+from ua_memory.retain.extract import Extraction, extract, extract_without_model
 from ua_memory.retain.extract_by_model import Chunk, TextContext, split_text
-from ua_memory.retain.subagent import Candidate
+from ua_memory.retain.subagent import PHRASES, Candidate
 from ua_memory.text.grounding import locate
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -1976,10 +1977,12 @@ def test_two_machines_two_prices_and_two_ports_are_two_facts() -> None:
 
 
 def test_each_phrase_is_asked_for_and_there() -> None:
-    source = Path(extraction.__file__).read_text(encoding="utf-8")
-    assert len(phrases()) > 60 and not [name for name in phrases() if f'"{name}"' not in source]
+    modules = (extraction, subagent)
+    source = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in modules)
+    assert PHRASES["denies"] and len(PHRASES) > 60
+    assert not [name for name in PHRASES if f'"{name}"' not in source]
     asked = re.findall(r'(?:opens_as|has_phrase)\(\s*"([^"]+)"', source)
-    assert len(asked) > 40 and set(asked) <= phrases().keys()
+    assert len(asked) > 40 and set(asked) <= PHRASES.keys()
 
 
 # -- what a bilingual treasurer says -----------------------------------------------------------------------

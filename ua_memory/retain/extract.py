@@ -25,9 +25,9 @@ from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
 from ua_memory.retain.extract_by_model import Chunk, ExtractedChunk, TextContext, pieces
-from ua_memory.retain.subagent import Candidate, CandidateKind, one_line
+from ua_memory.retain.subagent import PHRASES, Candidate, CandidateKind, one_line
 from ua_memory.text import dates, foreign_dates, grounding, redaction
-from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, SHORT_WEEKDAYS, WEEKDAYS
+from ua_memory.text.calendar import A_MONTH, A_WEEKDAY, ALL_MONTHS, SHORT_WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import (
     LABELS,
@@ -42,10 +42,8 @@ from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import (
     ANSWER_DASH,
-    ASSENTS,
     CHANGED,
     CODE,
-    DENIALS,
     counted,
     goes_on,
     spans,
@@ -61,7 +59,6 @@ from ua_memory.text.wording import sentences as plain_sentences
 WORTH_KEEPING, MOMENTARY = "carries", "passes"
 REFERS_BACK = "leans on another sentence"
 _NAME = r"(?-i:(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b)"
-_WEEKDAY = "(?:" + "|".join(WEEKDAYS) + ")"
 _SPECIFIC = late(rf"{_NAME}|\d|`|/\w|\b(?:because|called)\b")
 """A name, number or path: with one a sentence can be understood alone though it opens with a pronoun."""
 _ANCHORS = {"opens": "^", "words": r"\b", "parts": ""}
@@ -86,7 +83,7 @@ class Cue:
 def worth_cues() -> Mapping[str, Cue]:
     """The cues by name."""
     patterns: dict[tuple[str, str, bool], list[str]] = {}
-    for heading, pattern in table("cues.txt", name=_NAME, month=A_MONTH, weekday=_WEEKDAY):
+    for heading, pattern in table("cues.txt", name=_NAME, month=A_MONTH, weekday=A_WEEKDAY):
         kind, _, name = heading.partition(": ")
         group, *cased, anchor = kind.split()
         patterns.setdefault((name, group, bool(cased)), []).append(f"{_ANCHORS[anchor]}(?:{pattern})")
@@ -100,21 +97,14 @@ def opens_with_cue(name: str, text: str) -> bool:
     return worth_cues()[name].pattern.match(text.lower()) is not None
 
 
-@cache
-def phrases() -> Mapping[str, re.Pattern[str]]:
-    """The patterns of `data/phrases.txt` by name: how people reply, correct themselves, ask and so on."""
-    given = {"assents": ASSENTS, "denials": DENIALS, "month": A_MONTH, "weekday": _WEEKDAY}
-    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("phrases.txt", **given)}
-
-
 def opens_as(name: str, text: str) -> bool:
     """Whether a text begins with a phrase: `opens_as("denies", "no, still red")`."""
-    return phrases()[name].match(text.strip()) is not None
+    return PHRASES[name].match(text.strip()) is not None
 
 
 def has_phrase(name: str, text: str) -> bool:
     """Whether a phrase is anywhere in a text."""
-    return phrases()[name].search(text) is not None
+    return PHRASES[name].search(text) is not None
 
 
 # -- sentences ---------------------------------------------------------------------------------------------
@@ -367,7 +357,7 @@ def _line_kind(line: str) -> str:
 
 def _continues(block: _Block, line: str) -> bool:
     """Whether a line continues the one above, as a wrapped line does."""
-    if _SPEAKER_LABEL.match(line) or phrases()["salutation"].fullmatch(block.text.strip()):
+    if _SPEAKER_LABEL.match(line) or PHRASES["salutation"].fullmatch(block.text.strip()):
         return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
     cut = has_phrase("cut off", above) and len(above) >= _WRAPPED_LINE
@@ -508,7 +498,7 @@ def _told_score(sentence: Sentence) -> Score | None:
 
 def _introduces(text: str) -> bool:
     """Whether somebody says their name."""
-    found = phrases()["introduces"].match(text)
+    found = PHRASES["introduces"].match(text)
     name = found["named"] if found else ""
     ordinary = in_lexicon(name.lower()) or name.lower() in STOP_WORDS
     return bool(found and name not in NO_NAMES and not (found["only"] and ordinary))
@@ -516,7 +506,7 @@ def _introduces(text: str) -> bool:
 
 def features(sentence: Sentence, context: Context) -> dict[str, float]:
     """The features of a sentence in its context, each with its value."""
-    text = phrases()["tag"].sub("", sentence.text)
+    text = PHRASES["tag"].sub("", sentence.text)
     small = text.lower()
     seen = (name for name, cue in worth_cues().items() if cue.pattern.search(text if cue.cased else small))
     found = dict.fromkeys(seen, 1.0)
@@ -554,7 +544,7 @@ def only_secrets(text: str) -> bool:
     left, count = redaction.MARKER.subn(" ", text)
     if not count:
         return False
-    if _UNSPACED.search(left := phrases()["credential"].sub(" ", left)):
+    if _UNSPACED.search(left := PHRASES["credential"].sub(" ", left)):
         return len(_KANA.sub("", left)) < 3
     return len({word for word in words_of(left) if len(word) > 1} - STOP_WORDS - all_stop_words()) < 2
 
@@ -578,7 +568,7 @@ def why_no_statement(sentence: Sentence, person: bool) -> str:
     """Why a sentence is no statement, '' if it is one: neither too short nor too long, not cut off, and no
     row of names, line of a log, question or pleasantry."""
     text, said = sentence.text, _without_speaker(sentence)
-    if _LOG_LINE.match(text) or phrases()["salutation"].fullmatch(text) or opens_as("pleasantry", text):
+    if _LOG_LINE.match(text) or PHRASES["salutation"].fullmatch(text) or opens_as("pleasantry", text):
         return "a greeting, a pleasantry or a line of a log"
     telling = person and (has_phrase("tag", text) or opens_as("tells by asking", text))
     if _asks(said) and not telling:
@@ -663,7 +653,7 @@ def _options_in(turn: Turn) -> dict[str, str]:
 
 def _chosen(text: str, options: Mapping[str, str]) -> str:
     """The options that a person's turn chooses, if it says no more than that: "2 and 3", "option b"."""
-    only = phrases()["chooses options"].fullmatch(text.strip())
+    only = PHRASES["chooses options"].fullmatch(text.strip())
     marks = re.findall(r"\b(?:\d{1,2}|[a-e])\b", only["which"].lower()) if only else []
     return "; ".join(options[mark] for mark in marks) if all(mark in options for mark in marks) else ""
 
@@ -703,7 +693,7 @@ def _is_question(text: str) -> bool:
 
 def _answer_score(question: str, text: str) -> Score | None:
     """The score of a person's turn, if it is a short answer or a short remark with a number."""
-    words, rest = _length(text), text[phrases()["mere assent"].match(text).end() :]  # type: ignore[union-attr]
+    words, rest = _length(text), text[PHRASES["mere assent"].match(text).end() :]  # type: ignore[union-attr]
     says = any(map(str.isalnum, rest)) and not has_phrase("answers nothing", text) and not only_secrets(text)
     back = opens_as("takes back", text) or opens_as("denies", text)
     back = back and not opens_as("outdates", text)
@@ -778,7 +768,7 @@ _LOW_THRESHOLD = 0.25
 """The probability from which a sentence is kept that refers to the one before, which is kept."""
 _SHORT_ITEM, _LONG_LEAD = 4, 10
 """In words: shorter items are joined with the rest of their list; a longer lead does not introduce it."""
-_VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
+_VALUE = late(rf".*\d|(?:{A_MONTH}|{A_WEEKDAY})$")
 _VALUE_WORD = late(r"[^\W\d_]{3,}")
 _NUMBERED = late(
     rf"\b(?!{A_MONTH}\b)([^\W\d_]{{3,}}(?<!s)) #?(\d[\w.-]*)"
@@ -1044,14 +1034,14 @@ class Extraction:
     def _drop_guess(self, how: str, text: str, turns: range, who: str = "person") -> bool:
         """Drop what a speaker in these turns took for the cause, if the text denies just that. Whether it
         does."""
-        denied = None if text.endswith(_ASKS) else phrases()[how].match(text)
+        denied = None if text.endswith(_ASKS) else PHRASES[how].match(text)
         about = terms(denied["what"] if denied else "")
         guesses = [
             key
             for key, found in self._candidates.items()
             if found.order[0] in turns
             and (found.candidate.who, found.candidate.kind) == (who, "world")
-            and (blamed := phrases()["blames"].match(found.candidate.text))
+            and (blamed := PHRASES["blames"].match(found.candidate.text))
             and about
             and about <= terms(blamed["cause"])
         ]
@@ -1076,7 +1066,7 @@ class Extraction:
         """The key of what a person's turn corrects ("sorry, Thursday"), 0 for nothing: a statement of their
         turn before for one of the reasons below, or an earlier one with two common terms."""
         ways = self._ways_of_correcting(text)
-        overrules = phrases()["overrules"].match(text.strip()) if "overrules" in ways else None
+        overrules = PHRASES["overrules"].match(text.strip()) if "overrules" in ways else None
         rest = text.strip()[overrules.end() :] if overrules else ""
         first = re.split(r"[,.;:]", rest)[0]
         brief = _has_value(first) and _length(first) < 3
@@ -1353,7 +1343,7 @@ def _ends_in_rule(text: str) -> bool:
 
 def _speaks_on(one: Sentence, other: Sentence) -> bool:
     """Whether a sentence is a mere quotation of somebody who speaks in the one before."""
-    says = phrases()["somebody says"]
+    says = PHRASES["somebody says"]
     return other.text[0] in _QUOTE_MARKS and bool(says.search(one.text)) and not says.search(other.text)
 
 
@@ -1409,7 +1399,7 @@ def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo 
         # A past day in a rule is that of its reason: "…, we shipped two broken links last week".
         when=when if kind != "preference" or not at or (when or "") > at.date().isoformat() else None,
         entities=names(text),
-        tags=tuple(dict.fromkeys(filter(None, phrases()["hashtag"].findall(text)))),
+        tags=tuple(dict.fromkeys(filter(None, PHRASES["hashtag"].findall(text)))),
         quote=quote,
         turn=turn.id,
         at=turn.at,
@@ -1509,7 +1499,7 @@ def _text_title(front: str, text: str, brief: TextContext) -> str:
     lines = (line for line in text.splitlines() if line.strip() and not _LINKS.fullmatch(line))
     first = next(lines, "")
     heading, plain = _HEADING.match(first), without_markup(one_line(first))
-    other = any(form.match(plain) for form in (_FIELD, _CONTACT, _ITEM, _NOT_PROSE, phrases()["salutation"]))
+    other = any(form.match(plain) for form in (_FIELD, _CONTACT, _ITEM, _NOT_PROSE, PHRASES["salutation"]))
     short = 0 < len(plain.split()) <= _LONGEST_ENTRY and not (_ENDS_OTHERWISE.search(plain) or other)
     short = short and (text.strip().startswith(f"{first.strip()}\n\n") or bool(names(plain)))
     note = brief.title.removesuffix(".md") if brief.title.endswith(".md") else ""
@@ -1558,8 +1548,8 @@ def _text_facts(chunk: Chunk, parts: Sequence[TextPart], title: str = "") -> lis
 
 def _without_tales(text: str) -> str:
     """A text without what the creatures or people of a tale say of themselves."""
-    anybody = phrases()["somebody says"]
-    if len(phrases()["creature says"].findall(text)) < 2:
+    anybody = PHRASES["somebody says"]
+    if len(PHRASES["creature says"].findall(text)) < 2:
         return text
     for one in sentences(text):
         if (anybody.search(one.quote) or one.quote[0] in _QUOTE_MARKS) and opens_as("of oneself", one.quote):
@@ -1643,13 +1633,13 @@ def _answers_in_chat(parts: Sequence[TextPart]) -> Iterator[Fact]:
 def _agrees(question: str, reply: str) -> bool:
     """Whether a reply says yes, and no more, to a question with a name or a number."""
     specific = _is_question(question) and (_has_digit(question) or names(question))
-    mere = opens_as("agrees", reply) and phrases()["mere assent"].fullmatch(reply)
+    mere = opens_as("agrees", reply) and PHRASES["mere assent"].fullmatch(reply)
     return bool(specific and mere)
 
 
 def _is_task(text: str, known: Collection[str]) -> bool:
     """Whether a sentence says what somebody is to do: it begins with a name, or with no other known word."""
-    found = phrases()["task"].match(text)
+    found = PHRASES["task"].match(text)
     if not found or any(found[1].casefold() in some for some in (ORDINARY, STOP_WORDS, all_stop_words())):
         return False
     return found[1] in known or not in_lexicon(found[1])
@@ -1791,7 +1781,7 @@ def _field_leads(title: str, fields: Iterable[str]) -> Iterator[str]:
     for field in fields:
         yield f"{owner} –" if owner else title
         label, _, value = field.partition(":")
-        if phrases()["name label"].fullmatch(label.strip()) and value.strip()[:1].isupper():
+        if PHRASES["name label"].fullmatch(label.strip()) and value.strip()[:1].isupper():
             owner = f"{owner} {value.strip()}".strip()
 
 
@@ -1897,7 +1887,7 @@ def _with_days_apart(block: _Block, foreign: bool) -> Iterator[_Block]:
 
 def _dated(line: str, foreign: bool) -> str:
     """A line that begins with a day, in words from which that can be read; '' for another."""
-    line = phrases()["on day"].sub("", line)
+    line = PHRASES["on day"].sub("", line)
     line = dates.with_dots(line).removeprefix("am ") if foreign else line
     start = " ".join(line.split()[:4])
     word = _NEXT_WORD.match(start)

@@ -18,9 +18,10 @@ from ua_memory.llm.tools import SAY_DONE, Tool, ToolError, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
+from ua_memory.text.calendar import A_MONTH, A_WEEKDAY
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import escape_tags
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import Phrases, late
 from ua_memory.text.wording import ASSENTS, DENIALS, GROUP, main_clauses, sentences
 
 
@@ -222,27 +223,10 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
     return "\n".join(lines)
 
 
-_DENIAL = late(
-    rf"\W*(?:(?:oh|hm+|ok|well)\W+)*(?:{DENIALS})\b(?!-)"
-    r"(?! (?:problem|worries|idea|doubt|need|rush|matter|kidding|one|longer|comment|more"
-    r"|(?:objection|question|change|issue|concern|complaint)s?)\b)"
-    r"(?!\W+(?:(?:that|it)['’]?s )?(?:right|correct|true|yes|yeah|exactly|precisely|agreed|genau|richtig)\b"
-    r"(?! the\b))",
-    re.IGNORECASE,
+PHRASES = Phrases(
+    "phrases.txt", re.IGNORECASE, assents=ASSENTS, denials=DENIALS, month=A_MONTH, weekday=A_WEEKDAY
 )
-_ASSENT = late(
-    rf"\W*(?:(?:oh|ah|hm+|well|very|that's|c'est)\W+)*(?:{ASSENTS}|smart|love|do(?: it)?(?=\W*(?:[.!]|$))"
-    r"|go ahead|i (?:accept|agree))(?!\w|-\w|\W*\?| (?:now|question|morning|try)\b)",
-    re.IGNORECASE,
-)
-_REFERS = late(
-    r"\b(?:it|that|this|those|these|them|so|ahead|good|right|das|es|dies\w*|so|ça|cela|eso|esto)\b",
-    re.IGNORECASE,
-)
-_RESERVATION = late(
-    r"\b(?:but|not|no|except|instead|opposite|wait|aber|nicht|kein|sondern|mais|pas|non|pero|sino)\b|n['’]t\b",
-    re.IGNORECASE,
-)
+"""How people reply, correct themselves, ask and so on."""
 _DECIDED = late(r"\b(?:decided|agreed|accepts?|accepted|chosen?|settled)\b")
 
 
@@ -251,13 +235,17 @@ def _asks_other(turn: str, statement: str) -> bool:
     the old ones?". A question about what was said before has few words of its own, or "it" or "that"."""
     question = sentences(turn)[-1:]
     own = grounding.terms(question[0]) if question and question[0].endswith("?") else frozenset()
-    return len(own) > 1 and not _REFERS.search(question[0]) and own.isdisjoint(grounding.terms(statement))
+    return (
+        len(own) > 1
+        and not PHRASES["means what was said"].search(question[0])
+        and own.isdisjoint(grounding.terms(statement))
+    )
 
 
 def _agrees(reply: str) -> bool:
     """Whether a reply begins with an assent that its first sentence does not limit: "ok, but not that"."""
     first = next(iter(sentences(reply)), "")
-    return _ASSENT.match(first) is not None and not _RESERVATION.search(first)
+    return PHRASES["assents"].match(first) is not None and not PHRASES["limits an assent"].search(first)
 
 
 class _SubagentRun:
@@ -325,7 +313,9 @@ class _SubagentRun:
         missing = ungrounded_claims(claims, evidence, self._day_of_turn(index), self.conversation)
         why = f"nobody said {', '.join(missing)} there" if missing else ""
         reply = self._reply_to(index)
-        denied = _DENIAL.match(reply) is not None and not _asks_other(turn.text, f"{text} {quote}")
+        denied = PHRASES["denies it"].match(reply) is not None and not _asks_other(
+            turn.text, f"{text} {quote}"
+        )
         if denied and not grounding.is_negated(text):
             self._refuse(f"{text} (the person denied it)")
             raise ToolError("the person denied it; nothing was kept")

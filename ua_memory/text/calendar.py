@@ -297,6 +297,7 @@ ALL_MONTHS = MONTHS | SHORT_MONTHS
 WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
 A_MONTH = "(?:" + "|".join(sorted(ALL_MONTHS, key=len, reverse=True)) + ")"
 """The pattern of an English month, in full or shortened."""
+A_WEEKDAY = "(?:" + "|".join(WEEKDAYS) + ")"
 SHORT_WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_abbr)}
 SHORT_WEEKDAYS |= {"tues": 1, "thur": 3, "thurs": 3}
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -1026,30 +1027,13 @@ def is_short_year(text: DateText, i: int) -> bool:
 Tense = Literal["past", "ahead", "open", ""]
 """`open`: a verb in the present, whose day may be past or future; '' if there is no verb."""
 
-_AHEAD = (
-    r"(?:will|won['’]t|shall|(?<=\w)['’]ll)(?: not)?(?: (?:have been|have|be)(?: \w+)?)?"
-    r"|(?:have|has|(?<=\w)['’](?:ve|s)) (?:\w+ )?(?:booked|reserved|set|fixed|scheduled|planned)"
-    r"|(?:is|are|am) going to|(?:is|are) due|(?:has|have|needs?) to(?: be(?: \w+)?)?"
-)
-_PAST = """agreed arrived became began bought broke brought built came chose did died drove fell felt
-flew forgot found gave got grew had heard held hired kept knew laid lay left lost made met paid
-ran said saw sent slept sold spent spoke stood taught thought told took tried
-understood was were went woke won wrote since"""
-_OPEN = """is are am be being has have must (?-i:may) might can could should would plan plans due deadline
-start starts begin begins come comes end ends open opens close closes launch launches ship ships expire
-expires happen happens go goes leave leaves arrive arrives return returns slip slips slide slides move moves
-shift shifts cut put quit read set shut stays remains runs lasts continues keeps works applies holds falls
-lands switches drops"""
-"""Verbs whose day may be past or future, as the past of some is like the present."""
-_NO_VERB = (
-    "excepted|included|hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
-)
-_IRREGULAR = "|".join(_PAST.split())
+_AHEAD = TIME_WORDS["ahead"].replace("\n", "")
+_IRREGULAR, _OPEN, _NO_VERB = ("|".join(TIME_WORDS[kind].split()) for kind in ("past", "open", "no_verb"))
 _TENSE_CUE = late(
     rf"\b(?P<ahead>{_AHEAD})\b"
     rf"|\b(?P<no>(?:is|are|be)(?:n['’]t| not)? (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
-    rf"|\b(?P<open>{'|'.join(_OPEN.split())}|(?:it|that)['’]s(?! been)|(?<=, )(?:its|thats))\b"
+    rf"|\b(?P<open>{_OPEN}|(?:it|that)['’]s(?! been)|(?<=, )(?:its|thats))\b"
     r"|(?<!back )\b(?P<verb>(?-i:to (?:be )?[a-z]+))\b"
     r"(?<!to the)(?<!to a)(?<!to an)(?<!to my)(?<!to our)(?<!to his)(?<!to her)(?<!to their)(?<!to it)",
     re.IGNORECASE,
