@@ -78,6 +78,15 @@ def test_what_is_written_next_writes_again_what_the_file_held(shell: Shell) -> N
     shell.ok("undo")
 
 
+def test_what_a_file_held_before_lines_were_put_at_its_end_is_written_again(shell: Shell) -> None:
+    lose(shell, f"HEAD:{DAY}")
+    shell.write(DAY, (shell.cwd / DAY).read_text(encoding="utf-8") + "- by hand\n")
+    assert "not committed yet" in shell.ok("insert", "Carol keeps bees").out
+    assert "mended  history" in shell.ok("doctor", "--mend").out
+    found = shell.ok("status", "--json").json
+    assert not found["pending"] and found["problems"] == 0 and "by hand" in shell.ok("log").out
+
+
 def test_a_state_before_the_newest_that_lacks_an_object_is_told_by_status(shell: Shell) -> None:
     name = lose(shell, f"HEAD~1:{DAY}")
     assert name[:10] in shell.ok("status").out and shell.ok("status", "--json").json["problems"] == 1

@@ -139,8 +139,7 @@ class Ledger:
 
     def entries(self, since: datetime | None = None) -> list[Entry]:
         """Each request once, in its last state, oldest first. Malformed."""
-        files = (*self._rotated(), self.file)
-        found = {entry.id: entry for file in files for entry in self._read(file, since)}
+        found = {entry.id: entry for file in self._files(since) for entry in self._read(file, since)}
         return [entry for entry in found.values() if since is None or entry.at >= since]
 
     def spent(self, since: datetime | None = None) -> Spent:
@@ -156,6 +155,25 @@ class Ledger:
             _totals_by_name((entry.model, entry) for entry in entries),
             {day: _totals_by_name((entry.purpose, entry) for entry in each) for day, each in days.items()},
         )
+
+    def _files(self, since: datetime | None) -> list[Path]:
+        """The files that may have requests since then, oldest first."""
+        files = [self.file]
+        for file in reversed(self._rotated()):
+            if since is not None and (ends := self._last_time(file)) and ends < since:
+                break
+            files.insert(0, file)
+        return files
+
+    def _last_time(self, file: Path) -> datetime | None:
+        """The time of the last line of a rotated file, None if unknown."""
+        try:
+            with file.open("rb") as opened:
+                opened.seek(max(opened.seek(0, os.SEEK_END) - 4096, 0))
+                last = opened.read().splitlines()[-1]
+            return datetime.fromisoformat(json.loads(last)["at"])
+        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            return None
 
     def _rotated(self) -> list[Path]:
         return sorted(self.file.parent.glob(f"{self.file.stem}-*.jsonl"))

@@ -47,6 +47,9 @@ from ua_memory.text.wording import counted
 BROKEN_SUFFIX = ".broken"
 """Suffix of a damaged git index, which is kept, since something may have been staged."""
 
+APPENDED_LINES = 1000
+"""So many appended lines are removed one by one to find a file's content in an earlier revision."""
+
 
 def state_problems(store: Store) -> Iterator[Problem]:
     """Damaged records and leftover files in the state folder and beside the memory files. Changes nothing."""
@@ -153,12 +156,24 @@ def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repos
             disk.pop(one.path, None)
             if one.in_head is not None:
                 disk[one.path] = ("100644", blob_id(one.in_head))
+    for path, (_, name) in _list_git(store, "ls-tree", "-r", "-z", "HEAD").items():
+        if name not in contents and path in disk and (now := contents.get(disk[path][1])):
+            contents |= {blob_id(was): was for was in _prefixes(now) if blob_id(was) == name}
     earlier = _list_git(store, "ls-tree", "-r", "-z", "HEAD~1")
     doubted = list(seen.changed)
     if not doubted and not earlier:  # git cannot compare: the files written last may be new
         newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
         doubted = [file.path for file in newest[: repository.UNCERTAIN_FILES]]
     return contents, repository.guess_listings(index, disk, earlier, doubted)
+
+
+def _prefixes(data: bytes) -> Iterator[bytes]:
+    """A file's content before its last lines were appended, one line at a time."""
+    end = len(data)
+    for _ in range(APPENDED_LINES):
+        if (end := data.rfind(b"\n", 0, max(end - 1, 0)) + 1) == 0:
+            return
+        yield data[:end]
 
 
 def _list_git(store: Store, *words: str) -> dict[str, tuple[str, str]]:
