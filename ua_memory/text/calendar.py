@@ -309,8 +309,8 @@ _ONES = word_tuple(
 )
 _TENS = word_tuple("twenty thirty forty fifty sixty seventy eighty ninety")
 TENS = {word: n * 10 for n, word in enumerate(_TENS, 2)}
-NUMBERS = {word: n for n, word in enumerate(_ONES, 1)}
-NUMBERS |= TENS | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 5, "dozen": 12}
+ONES = {word: n for n, word in enumerate(_ONES, 1)}
+NUMBERS = ONES | TENS | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 5, "dozen": 12}
 _ORDINALS = word_tuple(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
     " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"

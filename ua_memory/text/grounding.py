@@ -16,6 +16,9 @@ from ua_memory.text.calendar import (
     ALL_MONTHS,
     ALL_WEEKDAYS,
     MONTH_NAMES,
+    ONES,
+    ORDINALS,
+    TENS,
     WEEKDAYS,
     implied_days,
     matches_range,
@@ -272,14 +275,9 @@ month months ms ns per percent pm ppm pt px qps quarter quarters rem rpm rps s s
 us usd v w week weeks wk year years yr yrs x y"""
 """Units: a number with one of them is an amount (`30-day`, `10ms`), not a compound."""
 _MEASURES = frozenset(_MEASURE_WORDS.split())
-_CARDINAL_WORDS = """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-sixteen seventeen eighteen nineteen twenty"""
-_ORDINAL_WORDS = """second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
-fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"""
-_CARDINALS = {word: n for n, word in enumerate(_CARDINAL_WORDS.split(), 2)}
-_TENS_WORDS = "thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth"
-_ORDINALS = {word: n for n, word in enumerate(_ORDINAL_WORDS.split(), 2)} | {"first": 1}
-_ORDINALS |= {word: 10 * n for n, word in enumerate(_TENS_WORDS.split(), 3)}
+_CARDINALS = {word: n for word, n in (ONES | TENS).items() if 1 < n <= 20}
+_TENS_WORDS = "fortieth fiftieth sixtieth seventieth eightieth ninetieth"
+_ORDINALS = ORDINALS | {word: 10 * n for n, word in enumerate(_TENS_WORDS.split(), 4)}
 _ORDINAL_ABOVE_TWO = late(rf"\b(?:{'|'.join(word for word, n in _ORDINALS.items() if n > 2)})\b")
 _CURRENCIES = frozenset(["chf", "eur", "gbp", "usd"])
 _AMBIGUOUS_ORDINALS = ("first", "second")

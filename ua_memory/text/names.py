@@ -323,13 +323,7 @@ def _marked_names(text: str) -> Iterator[str]:
 
 
 TERM = late(r"[^\W_]+")
-_ENGLISH_STOP_WORDS = """
-    a about after again all also an and any are as at be because been but by can could did do does for
-    from had has have had he her his how i if in into is it its just let me more my need no not now of
-    off on one only or our out over she should so some than that the their them then there these they
-    this those to too up us was we were what when where which while who will with would you your
-"""
-STOP_WORDS = frozenset(_ENGLISH_STOP_WORDS.split())
+STOP_WORDS = frozenset(_LISTS["stop"].split())
 
 
 @cache

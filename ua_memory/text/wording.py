@@ -308,27 +308,6 @@ ENDED = late(lambda: _change_words("ended"))
 # are one at a time, so the newer ends the older.
 
 
-_MOVE_HINTS: Mapping[str, Sequence[str]] = {
-    "english": ("moved", "relocated", "moving", " now", "joined", "joining", "hired", "started", "switched",
-                "migrated", "shifted", "transferred", "changed", "left ", "quit ", "replaced", "swapped",
-                "dropped", "ditched", "cancel", "gave up", "stopped", "got rid", "terminated",
-                " gone", " off", " retired", " history"),
-    "german": ("gezogen", "zog", "zieh", "jetzt", "nun ", "inzwischen", "mittlerweile", "wechsel",
-               "umgestiegen", "umgezogen", "migriert", "verlegt", "verschoben", "ersetzt",
-               "verlassen", "gekündigt", "abgeschafft", "abbestellt", "aufgegeben"),
-    "french": ("ménagé", "install", "parti", "maintenant", "désormais", "rejoint", "passé", "migré", "quitté",
-               "abandonné", "remplacé", "basculé", "changé", "résilié", "annulé", "déplacé", "transféré"),
-    "spanish": ("mud", "traslad", "ahora", "unió", "unido", "incorpor", "pasó", "pasé", "entró", "cambi",
-                "dejó", "dejamos", "dejé", "cancel", "anul", "migr", "mov", "reemplaz", "sustitu"),
-    "portuguese": ("mud", "transfer", "agora", "entrou", "entrei", "contratad", "troc", "migr", "pass",
-                   "substitu", "cancel", "encerr", "saiu", "saí", "larg", "mov"),
-    "italian": ("trasferit", "ora ", "adesso", "assunt", "passat", "cambiat", "migrat", "sostituit",
-                "rimpiazzat", "lasciat", "abbandonat", "disdett", "annullat", "spostat"),
-    "dutch": ("verhuis", " nu ", "overgestapt", "gewisseld", "vervangen", "opgezegd", "afgeschaft",
-              "geannuleerd"),
-    "japanese": ("引っ越", "引越", "移", "転", "入社", "変更", "乗り換", "切り替", "変え", "やめ", "辞め"),
-}  # fmt: skip
-"""Case-folded parts of words, one of which every such sentence has. Most texts have none."""
 _CAPITAL = r"(?!(?:Me|Se|Nos|Mi|Ci|Si|Ho|Abbiamo)\b)[A-ZÀ-ÖØ-Þ][\w-]*"
 _NO_WORD_BEFORE = "".join(rf"(?<!\b{word}\s)" for word in ("of", "and", "or", "von", "und", "de", "et", "y"))
 """No subject after these words: "the brother of Alice", "Bob and Alice"."""
@@ -350,14 +329,22 @@ _BEFORE = 80
 """Characters before a verb that are searched for its subject."""
 
 
+@cache
+def _move_hints() -> Mapping[str, Sequence[str]]:
+    """{language: case-folded parts of words, one of which each sentence about a move has}; most texts have
+    none."""
+    hints = (row for row in table("moves.txt") if row[0].endswith(" hint"))
+    return {heading.removesuffix(" hint"): parts.split("|") for heading, parts in hints}
+
+
 def move_languages(text: str) -> list[str]:
     """The languages in which a case-folded text may speak of a move."""
-    return [language for language in _MOVE_HINTS if may_move(text, language)]
+    return [language for language in _move_hints() if may_move(text, language)]
 
 
 def may_move(text: str, language: str) -> bool:
     """Whether a case-folded text may speak of a move in a language."""
-    return any(map(text.__contains__, _MOVE_HINTS[language]))
+    return any(map(text.__contains__, _move_hints()[language]))
 
 
 @cache
