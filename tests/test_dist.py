@@ -19,7 +19,7 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "agreement_phrases.txt", "answers.json", "changes.txt", "cues.txt",
-    "date_phrases.txt", "english_times.toml", "question_phrases.txt",
+    "date_phrases.txt", "english_times.toml", "question_phrases.txt", "value_phrases.txt",
     "foreign_dates.toml", "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt",
     "little_words.toml", "mcp.json", "moves.txt", "name_words.toml", "phrases.txt", "prices.toml",
     "new_settings.toml", "prompts.toml", "schemas.json", "secret_phrases.txt",

@@ -29,6 +29,7 @@ from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.foreign_dates import is_name
 from ua_memory.text.names import apart, entities, foreign_stop_words, in_lexicon, numerals
+from ua_memory.text.patterns import Phrases
 from ua_memory.text.questions import begins_question, word_stem
 from ua_memory.text.wording import ANSWER_DASH, CHANGED, CHANGED_FOLDED, ENDED, Move, sentences
 
@@ -53,73 +54,13 @@ _MIN_RATIO_TO_PASSAGE = 0.7
 the passage was found by another of its sentences."""
 _MIN_OVERLAP_NEGATED = 0.8
 """The minimum share of the longer sentence's words in common with one that contradicts it."""
-_NEGATION = re.compile(
-    r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás|não|nenhum\w*|non|nessun\w*"
-    r"|niet|geen|nooit)\b|\bn[’']|ません"
-    r"|なかった|ない(?=[。、\s]|$)"
-)
-_NEGATION_OR_POLITE = re.compile(rf"{_NEGATION.pattern}|もう|ます", re.IGNORECASE)
-"""Also もう and ます: without these a Japanese sentence and its negation are alike. In any case."""
+_VALUE_KINDS = "date", "time", "weekday", "day", "name", "percent", "number"
+"""The kinds of values, in the order in which they are looked for: a time is no number."""
+_PHRASES = Phrases("value_phrases.txt", a_month=A_MONTH)
 _NAMES = re.compile(r"[A-ZÄÖÜÉÁÍÓÚÑ](?<=[\w,] .)\w+")
 """Capitalised words that do not begin a sentence."""
-_REASON = re.compile(r"\b(?:because|weil|wegen|parce que|porque|perché|omdat|doordat|wegens|vanwege)\b")
-_REASON_CLAUSE = re.compile(rf"{_REASON.pattern}(?:\s+\S+[^,;:.]*?(?=\bit['’]?s\b)|[^,;:.]*)")
 _CLAUSES = re.compile(r"(?<=[,;])\s|(?<=\s)(?=(?:and|und|et|y|e)\s)")
 _ASCII_WORD = re.compile(r"[a-z]\w\w+")
-_NUMBER = r"(?<!\d)\d[\d.,:]{0,40}\d|\d"
-_MONTHS = (
-    rf"(?:(?!maint|mark|mayo|junct|decid|novel)(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)"
-    r"[a-zéû]*|(?:gennaio|febbraio|maggio|giugno|luglio|settembre|ottobre|janeiro|fevereiro|março|maio|junho|julho|agosto|setembro|outubro|dezembro|mayo|maart|mei)"
-    r"(?!\w))\.?"
-)
-_WEEKLY = (
-    r"\b(?=[acdefijlmostvwzà])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
-    r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
-    r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?)"
-    r"|(?:às|aos|cada|tod[oa]s\s+[oa]s)\s+(?:(?:segunda|terça|quarta|quinta|sexta)s?(?:-feiras?)?|sábados?|domingos?)"
-    r"|(?:il|ogni)\s+(?:(?:lune|marte|mercole|giove|vener)dì|sabato|domenica)"
-    r"|(?:elke|iedere)\s+(?:maan|dins|woens|donder|vrij|zater|zon)dag|(?:maan|dins|woens|donder|vrij|zater|zon)dags)\b"
-)
-"""A recurring day of the week. Lookaheads for the first letter are for speed."""
-_AFTER_DAY = (
-    r"\s*(?:[,;:!?)]|\.(?!\d)|$)"
-    r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt|nu|om|et|à|y|e|às|alle)\b"
-)  # fmt: skip
-"""What follows a day of the month, but not the number of a floor or an attempt."""
-_ROMANCE_DAY = (
-    "(?:(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)"
-)
-_A_DAY = (
-    r"\b(?=[dfgjlmqstvwz])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
-    rf"|{_ROMANCE_DAY}"
-    r"|(?:lune|marte|mercole|giove|vener)d[iì]|sabato|domenica|(?:segunda|terça|quarta|quinta|sexta)-feira|(?:maan|dins|woens|donder|vrij|zater|zon)dag)\b|[月火水木金土日]曜"
-)
-"""A day of the week, which is a value of a sentence that states a change."""
-_VALUES = {
-    "date": re.compile(
-        rf"(?=[\dabdefgjlmnostuvz])(?:\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:\s?(?:[-–]|to)\s?\d{{1,2}}\b)?(?:,?\s+\d{{4}}\b)?"
-        rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
-        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|(?<![\d.])\b\d{1,2}[./]\d{1,2}\.(?!\d)"
-        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de|até|fim\s+de|entro|fine|tot|eind)\s+(?:of\s+)?{_MONTHS}(?!\w)"
-        rf"|\b(?:the|on|until|by|de|dia)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
-        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})"
-        rf"|\b{_ROMANCE_DAY}\s+\d{{1,2}}(?!\s*(?:h\b|[:.\d]|(?:de\s+)?{_MONTHS})))",
-        re.IGNORECASE,
-    ),
-    "time": re.compile(
-        r"\b\d{1,2}:\d\d\b|\b\d{1,2}(?:\.\d\d)?\s*(?:am|pm|uhr|uur|h)\b|\b\d{1,2}h\d\d\b|\d{1,2}時",
-        re.IGNORECASE,
-    ),
-    "weekday": re.compile(_WEEKLY, re.IGNORECASE),
-    "day": re.compile(_A_DAY, re.IGNORECASE),
-    "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
-    "percent": re.compile(
-        rf"(?:{_NUMBER})(?=\s*(?:%|(?:per|pro)cent\b|prozent\b|p(?:or\s+cien|[oe]r\s+cen)to\b|pour\s+cent\b))",
-        re.IGNORECASE,
-    ),
-    "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
-}
 _UNITS = frozenset(
     """
 number numbers nummer numéro número date dates datum fecha fechas
@@ -132,54 +73,16 @@ secondo secondi minuto minutos minuti seconde seconden minuut minuten data numer
 )
 _CODE_NAME = re.compile(r"`([a-z]+(?:[._-][a-z]+)+)`", re.IGNORECASE)
 """A name in code of several words, which is that of a thing: `nightly_ingest`, `events.raw`."""
-_LIMIT = re.compile(r"(?:min(?:imum)?|max(?:imum)?|total|average|default)\b", re.IGNORECASE)
-"""Words before a subject that make it no other one."""
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
-_MEASURED = re.compile(
-    r"[€$£¥]\s?\d|\d\s?(?:[€$£¥%]|(?:euros?|dollars?|francs?|kg|lbs?|km|cm|mm|ml|kwh)\b)", re.IGNORECASE
-)
-"""A number with its unit."""
-_MAY_STATE = re.compile(
-    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin|até|fim|entro|fine|tot|eind)\b|{_WEEKLY}|{_A_DAY}"
-)
-"""What a case-folded sentence with a value has."""
-_LEFT_BEFORE = re.compile(
-    r"\b(?:(?:mov|push|shift|rais|lower|cut|schieb|verleg|senk|avanc|déplac|repouss|muev|sub|baj)\w*"
-    r"\s(?:\S+\s){0,6}?(?:from|vo[nm]|de|du|del)\s+"
-    r"|(?:no (?:more|longer)(?! than)|not|instead of|rather than|nicht mehr|(?:an)?statt|plus"
-    r"|au lieu d[eu]s?|ya no|en vez de|invece d\w+|non più|niet meer|in plaats van|não mais|em vez d\w+)"
-    r"['’\s]\s*(?:\S+\s){0,2}?)\Z"
-)
-"""What stands before a value that is left for another: "moved from", "no more"."""
-_DENIES_VALUE = re.compile(r"\b(?:no|not|nicht|pas|non|não|niet)\s")
-_DENIED_BEFORE = re.compile(
-    r"(?:[,;(–-]\s*|\s)(?:(?:y|e|et|und|and|en)\s+|(?<=[,;(–-]\s)|(?<=[,;(]))"
-    rf"{_DENIES_VALUE.pattern}\s*(?:\S+\s)?\Z"
-)
-"""What stands before one that is named as wrong: "14, not 12", "256 y no 212"."""
 _DAY_NUMBER = re.compile(r"\d{1,2}(?=\W|st|nd|rd|th)")
-_DAY_ALONE = re.compile(r"\b(?:the|den|am|il|le|el|dia|op|de)\s+(\d{1,2})(?:st|nd|rd|th|e)?(?![\w:]|[.,]\d)")
-"""A day without its month."""
-_LEFT_BEHIND = re.compile(
-    r"\s*(?:→|[-=]>)|\s+(?:\w+\s+){0,2}?(?:is|was|were|ist|war|waren|est|était|es|era|fue|è|foi|was|waren)\s+"
-    r"(?:\w+\s+)?(?:too|zu|trop|demasiado|troppo|demais|te)\b"
-)
-"""What stands behind one: "10 → 4", "10 was too long"."""
 _COSTS = frozenset("cost pric kost prei prix coût coûte cues cuest cust prec prez preç prij".split())  # noqa: SIM905
 """Stems of words for what something costs; a sum says as much."""
 _ARROW = re.compile(r"\d\s*(?:→|[-=]>)")
-_IS = r"(?:is|are|ist|sind|est|es|è|é|now|jetzt|maintenant|ahora|agora|adesso|ora|nu)"
-"""A copula or "now", between a role and a name: dentist: / is / now Dr Pini."""
 _GENERAL = frozenset(
     "use used call name run runn take have keep work live stay held last dura dure heiß nenn wohn".split()  # noqa: SIM905
 )
 """Stems of words that say only how a thing is said to be something: the wifi is *called* nest."""
-_COPULA = re.compile(rf"\s{_IS}\s", re.IGNORECASE)
-_TURNED = re.compile(
-    r"\b(?:switch|mov|chang|migrat|convert)ed\b(?:\s+\S+){0,4}?\s+(?:over\s+)?(?:in)?to\s|\brenamed\b|\b(?:rewrote|ported)\b.*\b(?:to|in)\s"
-)
-"""A thing that became, or was put into, another."""
 _TABLE = re.compile(r"^(\|.*\|)[ \t]*\n\|[-:| ]+\|[ \t]*\n((?:\|.*\|[ \t]*(?:\n|\Z))+)", re.MULTILINE)
 """A table: its head, and its rows."""
 
@@ -230,7 +133,7 @@ class _ValueSentence:
         found, clause = list[str](), ""
         for part in _CLAUSES.split(self.text):
             clause += part
-            if _MAY_STATE.search(part.casefold()):
+            if _PHRASES["may state"].search(part.casefold()):
                 found.append(clause)
                 clause = ""
         if found[1:]:
@@ -254,7 +157,7 @@ class _ValueSentence:
     def unnegated(self) -> frozenset[str]:
         """The stems without negations."""
         denying = self.denies or not self.text.isascii()
-        return _stems(_NEGATION_OR_POLITE.sub(" ", self._bare)) if denying else self._own
+        return _stems(_PHRASES["negated or polite"].sub(" ", self._bare)) if denying else self._own
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -262,7 +165,7 @@ class _ValueSentence:
 
     @cached_property
     def denies(self) -> bool:
-        return _NEGATION.search(self.folded) is not None
+        return _PHRASES["negated"].search(self.folded) is not None
 
     @cached_property
     def ended(self) -> bool:
@@ -278,14 +181,14 @@ class _ValueSentence:
     @cached_property
     def says_change(self) -> bool:
         """Whether it states a change, outside of its reason: "slow because 57 dropped the index"."""
-        return CHANGED_FOLDED.search(_REASON_CLAUSE.sub(" ", self.folded)) is not None
+        return CHANGED_FOLDED.search(_PHRASES["reason clause"].sub(" ", self.folded)) is not None
 
     def leaves_value_of(self, old: _ValueSentence) -> bool:
         """Whether it names a value of an older sentence as what is left: "from 13 December to", "no more
         Mondays"."""
         text = self.folded
         return any(
-            _LEFT_BEFORE.search(_before(text, start)) or _LEFT_BEHIND.match(text, end)
+            _PHRASES["left before"].search(_before(text, start)) or _PHRASES["left behind"].match(text, end)
             for start, end in self._places_of_values(old)
         )
 
@@ -296,9 +199,9 @@ class _ValueSentence:
         days = {found[0]: one for one in dates if (found := _DAY_NUMBER.match(one))}
         named = [(_before(text, at), text[at:to]) for at, to in self._places_of_values(old)]
         if days:
-            alone = (day for day in _DAY_ALONE.finditer(text) if day[1] in days)
+            alone = (day for day in _PHRASES["day alone"].finditer(text) if day[1] in days)
             named += [(_before(text, day.start()), days[day[1]]) for day in alone]
-        return next((value for before, value in named if _DENIED_BEFORE.search(before)), "")
+        return next((value for before, value in named if _PHRASES["denied before"].search(before)), "")
 
     def _places_of_values(self, old: _ValueSentence) -> Iterator[tuple[int, int]]:
         """Yield where it has the values of an older sentence."""
@@ -333,10 +236,10 @@ def _value_sentences(text: str, plain: bool = True) -> Sequence[_ValueSentence]:
     )
     for part in sentences(rows):
         bare, values = part, dict[str, frozenset[str]]()
-        for kind, pattern in _VALUES.items() if _MAY_STATE.search(part.casefold()) else ():
-            if matches := frozenset(match.casefold() for match in pattern.findall(bare)):
+        for kind in _VALUE_KINDS if _PHRASES["may state"].search(part.casefold()) else ():
+            if matches := frozenset(match.casefold() for match in _PHRASES[kind].findall(bare)):
                 values[kind] = matches
-                bare = pattern.sub(" ", bare)
+                bare = _PHRASES[kind].sub(" ", bare)
         bare += " ".join(_CODE_NAME.findall(part))
         if values or plain:
             found.append(_ValueSentence(part, values, bare, before, same_speaker=plain))
@@ -391,7 +294,7 @@ class _Comparison:
             for one, text in zip(self.near, self._texts, strict=True)
         ]
         self._denying = [
-            [each for each in stated if each.values and _DENIES_VALUE.search(each.folded)]
+            [each for each in stated if each.values and _PHRASES["denies"].search(each.folded)]
             for stated in self._stated
         ]
         self._may_replace = [
@@ -535,7 +438,11 @@ class _Comparison:
                 return "" if enough else "it matches the query much worse, and shares one word"
         if matches_worse:
             return "it matches the query much worse, and does not replace it in so many words"
-        if len(both) == 1 and new.words == old.words and all(_MEASURED.search(s.text) for s in (new, old)):
+        if (
+            len(both) == 1
+            and new.words == old.words
+            and all(_PHRASES["measured"].search(s.text) for s in (new, old))
+        ):
             return ""  # "Rent 1150 €", "Rent 1178 €"
         size = max if kinds == {"number"} and not changed else min
         enough = shared >= max(2, _MIN_OVERLAP * size(len(new.words), len(old.words)))
@@ -584,13 +491,13 @@ class _Comparison:
         same = self._is_asked(wanted) and wanted == (self.asked & new.words) - _GENERAL
         if not (same and new.words - old.words - self.asked):
             return False
-        if turned := _TURNED.search(new.folded):
+        if turned := _PHRASES["turned"].search(new.folded):
             after = words_of(new.folded[turned.end() :])
             if after and (after[0][0].isdigit() or is_name(after[0])):
                 return False  # "moved to Friday", "to 5200": values are compared with those of their kind
             stems = (stem for word in after for stem in _stems(word))
             return next(stems, "") not in {"", *old.words}
-        sides = [_COPULA.split(each.text, maxsplit=1) for each in (new, old)]
+        sides = [_PHRASES["copula"].split(each.text, maxsplit=1) for each in (new, old)]
         mine, theirs = (_stems(side[0]) if side[1:] else frozenset[str]() for side in sides)
         return bool(mine) and mine == theirs and wanted <= mine
 
@@ -628,7 +535,7 @@ def _is_of_another(
       stand before that word: "retention for logs raised" lacks "kept"."""
     wanted, added, both = asked & old.words, new.words - old.words, new.words & old.words
     lacks = wanted - new.words
-    lacks -= _COSTS if _MEASURED.search(new.text) else set()
+    lacks -= _COSTS if _PHRASES["measured"].search(new.text) else set()
     sure = changed and (new.says_change or _ARROW.search(new.text))
     if not sure and lacks and added:
         return True
@@ -636,7 +543,7 @@ def _is_of_another(
         return True
     if only_day and (lacks or len(added) > 1):
         return True
-    if len(both) != 1 or not new.subject or new.subject in old.words or _LIMIT.match(new.text):
+    if len(both) != 1 or not new.subject or new.subject in old.words or _PHRASES["limit"].match(new.text):
         return False
     compound = rf"\b{re.escape(new.subject)}\w*\s+{re.escape(min(both))}"
     kind = "|".join(map(re.escape, lacks))
@@ -689,7 +596,7 @@ def _is_about(new: IndexItem, old: IndexItem, parts: Sequence[frozenset[str]], a
 
 def _names(item: IndexItem) -> list[dict[str, str]]:
     """The words of each name in an item by their stems, except in the reason it gives."""
-    names = (*entities(_REASON.split(item.text)[0]), *item.entities)
+    names = (*entities(_PHRASES["reason"].split(item.text)[0]), *item.entities)
     found = (
         {stem: word for word in words_of(name) for stem in _stems(word)}
         for name in names
@@ -905,7 +812,9 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
     """Whether a hit may answer the query as the older one does: it is about the same names or has none, and
     contains the kind of answer if the older one does. A bare number may follow another: "prices: rye
     5.20", "rye is 5.60 now"."""
-    kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0) or not _MEASURED.search(old.item.text)
+    kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0) or not _PHRASES["measured"].search(
+        old.item.text
+    )
     return kind and (_has_names_of(new, old) or not new.item.entities)
 
 
