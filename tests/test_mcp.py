@@ -337,6 +337,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("retire", {"id": "MEMORY.md"}, "name ^id or PATH:LINE, as archival_memory_search prints them"),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
         ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time (timestamp)"),
+        ("retain", {"content": "x", "timestamp": "2026"}, "'2026' is not a valid time (timestamp)"),
         ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time (query_timestamp)"),
         ("recall", {"query": "x", "since": "soon"}, "not a valid date (since)"),
         ("list_facts", {"until": "soon"}, "not a valid date (until)"),

@@ -495,11 +495,11 @@ class Documents:
         """Parse a time, in the bank's timezone if it names none. Usage, with `where`."""
         if text is None:
             return None
-        now = self._store.now()
+        now, iso = self._store.now(), text
         try:
             with suppress(ValueError):
-                text = parse_when(text, now)
-            at = datetime.fromisoformat(text)
+                iso = parse_when(text, now)
+            at = datetime.fromisoformat(iso)
         except (ValueError, OverflowError):
             hint = "use 2026-11-21, 2026-11-21T14:32, or words: yesterday at 15:00"
             raise Usage(f"{text!r} is not a valid time", where=where, hint=hint) from None
