@@ -18,16 +18,15 @@ PLUGINS = (
     "openclaw/package.json", "opencode/ua-memory.js", "pi/ua-memory.ts",
 )  # fmt: skip
 DATA = (
-    "LICENSE-tokenizer.txt", "NOTICE", "agreement_phrases.txt", "answers.json", "changes.txt", "cues.txt",
-    "date_phrases.txt", "english_times.toml", "question_phrases.txt", "value_phrases.txt",
-    "foreign_dates.toml", "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt",
-    "little_words.toml", "mcp.json", "moves.txt", "name_words.toml", "phrases.txt", "prices.toml",
-    "new_settings.toml", "prompts.toml", "schemas.json", "secret_phrases.txt",
-    "secrets.txt", "session_phrases.txt",
-    "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt", "worth.json",
-    "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer", "shell/completion.bash",
-    "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh", "shell/keys.bash",
-    "shell/keys.zsh",
+    "LICENSE-tokenizer.txt", "NOTICE", "agreement_phrases.txt", "answer_phrases.txt", "answers.json",
+    "changes.txt", "cues.txt", "date_phrases.txt", "english_times.toml", "foreign_dates.toml",
+    "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json",
+    "moves.txt", "name_words.toml", "new_settings.toml", "phrases.txt", "prices.toml", "prompts.toml",
+    "question_phrases.txt", "schemas.json", "secret_phrases.txt", "secrets.txt", "session_phrases.txt",
+    "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt", "value_phrases.txt",
+    "worth.json", "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer",
+    "shell/completion.bash", "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh",
+    "shell/keys.bash", "shell/keys.zsh",
 )  # fmt: skip
 LARGEST = 2_000_000
 """Bytes of a wheel: the tokenizer's table is a third of it."""

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice, pairwise
 
 from ua_memory.text.patterns import data_text, language_words, late, stem_words, without_accents
-from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW, begins_question
+from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW, PHRASES, begins_question
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -109,20 +109,6 @@ tal así dale listo genial mil muchas tudo bem tutto
 """.split()  # noqa: SIM905
 )
 """Words of prompts that only greet, approve or tell an agent to go on."""
-
-_COURTESY = late(
-    r"\b(?:(?:good|guten|buen[oa]s?|bo[am]|goede|buona|bonne|fijne|schönen?)\s?"
-    r"(?:morning|afternoon|evening|night|day|morgen|tag|abend|nacht|d[ií]as?|tardes?|noches|noite|middag|avond|dag"
-    r"|notte|giornata|serata|journée|soirée)"
-    r"|(?:a|tot|bis|à|hasta|até)\s(?:domani|presto|dopo|morgen|straks|later|dann|bald|demain|bientôt|mañana|luego"
-    r"|amanhã|logo)"
-    r"|(?:great|good|nice|ottimo|bel|buon)\s(?:job|work|lavoro)|thanks a lot|that\W+(?:s\W+)?all|a tutti"
-    r"|mi sembra|tu peux|come (?:va|stai|state)|how are you|how['’]s it going|wie geht(?:\W+(?:s|es))?"
-    r"|(?:comment )?ça va|c[oó]mo (?:est[aá]s|vai)|hoe gaat het|alles goed"
-    r"|(?:for|voor|per|für|pour)\s(?:your|je|l['’]|il tuo |deine|ton|votre)\s?"
-    r"(?:help|hulp|aiuto|hilfe|aide))\b",
-    re.IGNORECASE,
-)
 
 _SPECIAL = (
     _HUMP, re.compile(r"[_\0]"), re.compile(r"[/.\-@:\\](?<=\w.)[/.\-@:\\]*\w"),
@@ -354,7 +340,7 @@ def split_query(query: str) -> Query:
 
 def specific_words(prompt: str) -> set[str]:
     """The words of a prompt that say what it is about; none if it only greets, approves or says to go on."""
-    own = content_words(_COURTESY.sub(" ", _without_clitics(prompt)))
+    own = content_words(PHRASES["courtesy"].sub(" ", _without_clitics(prompt)))
     return {*own} - stop_words(own) - _SMALL_TALK
 
 

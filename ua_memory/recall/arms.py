@@ -31,7 +31,7 @@ from ua_memory.index.words import WordIndex
 from ua_memory.text import calendar, dates
 from ua_memory.text.names import entities
 from ua_memory.text.noise import QueryText
-from ua_memory.text.questions import asks_for_tasks
+from ua_memory.text.questions import PHRASES, asks_for_tasks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,19 +138,6 @@ j ai qu c cos eu что было был была были будет в во у 
 ne neler var vardı oldu olacak ayında günü yaptım yaptık
 """.split()  # noqa: SIM905
 )
-_ASKS_FOR_NOTES = re.compile(
-    r"\W*(?:what (?:did|have|had) (?:i|we) (?:write|written|note|noted|log|logged|jot|jotted)(?: down)?"
-    r"|what (?:was|were|have|had) (?:i|we) (?:been )?up to"
-    r"|(?:show |list )?(?:me )?(?:all )?(?:my |the |our )?(?:notes|entries) (?:of|from)"
-    r"|was (?:habe ich|haben wir)\W+(?:am |im )?\W*(?:geschrieben|notiert)"
-    r"|qué (?:escribí|anoté|apunté|escribimos)|qu['’](?:ai-je|est-ce que j['’]ai) (?:écrit|noté)"
-    r"|[のはにも]*(?:何[がをか](?:した|する|しました|します|あった|ある|ありました|あります)(?:か|っけ|の)?"
-    r"|(?:予定|メモ|記録|日記|出来事)(?:は?何?(?:です|だ)?(?:か|っけ)?|を(?:教えて|見せて)(?:ください)?))"
-    r"|[我你]?们?的?(?:都?有什么(?:安排|计划|事)?|都?[做干]了?(?:什么|啥)|发生了?什么事?|安排|计划|日程|笔记))"
-    r"\W*(?:on|in|during|at|between|el|en|le|am|im)?\W*",
-    re.IGNORECASE,
-)
-"""Queries for all notes of a time."""
 GENERIC_WORDS = STOP_WORDS | frozenset(_GENERIC.split())
 """English words of queries such as "what happened", which say nothing about the content."""
 
@@ -324,7 +311,7 @@ def is_generic(text: str, spans: Iterable[tuple[int, int]], *, foreign: bool = F
     """Whether a query has no content besides these spans of dates; `foreign`: it is not in English."""
     for start, end in spans:
         text = text[:start] + " " * (end - start) + text[end:]
-    if _ASKS_FOR_NOTES.fullmatch(text):
+    if PHRASES["notes of a time"].fullmatch(text):
         return True
     words = [word.casefold() for word in _WORD.findall(text)]
     if not foreign:

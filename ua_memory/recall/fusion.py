@@ -24,7 +24,15 @@ from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Part, Ranked
 from ua_memory.recall.calibration import NAME_MATCH, OTHER_NUMBER
 from ua_memory.recall.dedupe import capped
-from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_boost, rerank
+from ua_memory.recall.rerank import (
+    ANSWERS,
+    NEIGHBOUR_STEPS,
+    Stems,
+    TokenMatches,
+    best_alone,
+    date_boost,
+    rerank,
+)
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.questions import is_question
@@ -458,14 +466,6 @@ def _share(words: Sequence[str], text: str) -> float:
 UNANSWERED = 1 / 3
 """The factor on the score of a passage that only repeats the query."""
 _TURN = re.compile(r"^(?=(?:person|agent): )", re.MULTILINE)
-_NO_ANSWER = re.compile(
-    r"\W*(?:ok(?:ay)?|sure|understood|noted|verstanden|alles klar|d['’]accord|vale)?\W*\Z|.*[?？]\s*\Z"
-    r"|.*\b(?:(?:do(?:es)?n['’]t|do not|can(?:no|['’])t|could(?:n['’]t| not)) (?:know|have|find|see|say|tell)"
-    r"|no (?:record|information|memory)|weiß (?:ich )?(?:es )?nicht|keine (?:ahnung|information|angabe)"
-    r"|ne sais pas|no lo sé)\b",
-    re.DOTALL,
-)
-"""A reply that says nothing, asks back, or does not know."""
 
 
 def unanswered_last(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
@@ -496,7 +496,7 @@ def _only_asks(words: Sequence[str], text: str) -> bool:
             continue
         reply = after.partition(": ")[2] if not after.startswith(who) else ""
         replies = (" ".join(parts[at + 1 :]), reply)
-        if any(not _NO_ANSWER.match(each) and not is_announcement(each) for each in replies):
+        if any(not ANSWERS["no answer"].match(each) and not is_announcement(each) for each in replies):
             return False
         asks, rest = True, [*rest, *parts[:at]]
     return asks and _share(words, " ".join(rest)) < SAME_QUESTION / 2

@@ -16,6 +16,7 @@ from ua_memory.recall.arms import DateRange, MatchPart, ParsedQuery, Part, Query
 from ua_memory.text import questions
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import numerals
+from ua_memory.text.patterns import Phrases
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,59 +127,9 @@ UNMATCHED, MATCHED, LEAST_MATCH = 0.3, 0.65, 0.05
 
 KIND_BOOST = 0.1
 """The bonus for containing the kind of answer that is asked for: a time, an amount, a number."""
-_CLOCK = (
-    r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|uur|h|o'clock)\b"
-    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:a las?|às|alle|um|om|vers|rond|pelas) \d{1,2}\b"
-)
-_DAY = (
-    rf"\b(?:{A_MONTH})\.? \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?(?:{A_MONTH})\b"
-    r"|\b20\d\d-\d\d-\d\d\b|\btomorrow\b"
-)
-_MONEY = (
-    r"[€$£¥]\s?\d|\dp\b|\d\s?(?:(?:k|mil|mille|mila|tausend)\s)?"
-    r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
-    r"|\b(?:pa(?:y|ys|id|ying)|costs?|prices?|fees?|rent|charge[sd]?|salary|wages?|budget|worth"
-    r"|miete|preis|koste[nt]|zahl\w+|gehalt|honorar|prix|loyer|tarifs?|coûte|pa[iy]e\w*|precio|alquiler|cuesta"
-    r"|paga\w*|cobra\w*|prezzo|costa|affitto|preço|cust(?:a|ou|aram)|aluguel|renda|salário|\w*(?:prijs|huur|premie|tarief|loon)"
-    r"|kost(?:te|ten)?|betaal\w*)"
-    rf"(?:[ :=]+[^\s\d.!?]+){{0,3}}[ :=]+\d[\d.,]*\d\b(?!\d|[:/-]\d|\.? ?(?:%|st\b|[nr]d\b|th\b|h\b|{A_MONTH}"
-    r"|min|hours?|days?|weeks?|months?|years?|times|tage?\b|wochen|monate?\b|jahre?\b))"
-)
-"""A sum with its currency, or a number after a word for what is paid: "rent 1690", "the fee rises to 336"."""
-_NUMBER = rf"\d|\b(?:{'|'.join(numerals())})\b"
-_KINDS = [
-    (
-        re.compile(english, re.IGNORECASE),
-        re.compile(foreign, re.IGNORECASE),
-        re.compile(answer, re.IGNORECASE),
-    )
-    for english, foreign, answer in (
-        (
-            r"\bwhat time\b|\btime\W*$|\bopening (?:time|hour)",
-            r"\bquelle heure\b|\bwie ?viel uhr\b|\bqu[eé] horas?\b|\bche ora\b|\bhoe laat\b",
-            _CLOCK,
-        ),
-        (r"\bwhen (?:is|are|do|does|can|should|will)\b", "(?!)", f"{_CLOCK}|{_DAY}"),
-        (
-            r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b",
-            r"\b(?:prix|tarifs?|loyer|combien (?:co[uû]te|vaut|pa[iy]e)\w*|kostet|preis|miete|gehalt"
-            r"|wie teuer"
-            r"|cu[aá]nto (?:(?:me|te|le|nos|les) )?(?:cuesta|costó|vale|cobr\w+|pag\w+|sale)"
-            r"|quanto (?:(?:me|te|nos|mi|ti|ci) )?(?:cost[ao]|(?:cust|pag|cobra|ganha|recebe)\w*|prende)"
-            r"|precio|prezzo|preço|renda|aluguel|salário|affitto"
-            r"|combien (?:demande|prend)\w*|\w*prijs|\w*huur|tarief|hoe duur|wat kost\w*"
-            r"|hoeveel (?:(?:huur|geld) )?(?:kost|betaal|betal|verdien|vraag)\w*)\b",
-            _MONEY,
-        ),
-        (
-            r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b",
-            r"\b(?:combien d[e'’]|numéro|wie ?viele?|\w*nummer|cu[aá]nt[oa]s|número|quant[aeio]s?"
-            r"|hoeveel)(?!\w)",
-            _NUMBER,
-        ),
-    )
-]
-"""(patterns of queries, in English and other languages, pattern of texts that may answer them)."""
+ANSWERS = Phrases("answer_phrases.txt", re.IGNORECASE, month=A_MONTH, numeral="|".join(numerals()))
+_KINDS = "time", "when", "sum", "number"
+"""The kinds of answers: for each how a query asks for it, in English and abroad, and how a text states it."""
 
 by_place = attrgetter("path", "seq")
 
@@ -307,7 +258,7 @@ def rerank(
     names: tuple[Part, ...] = get_args(MatchPart)
     parts = [dict(zip(names, row, strict=True)) for row in table.astype(float).round(4).tolist()]
     # `answer_probability` was fitted on English queries for a kind of answer only.
-    if asked_for.any() and not any(english.search(asked.text) for english, _, _ in _KINDS):
+    if asked_for.any() and not any(ANSWERS[f"{kind} asked"].search(asked.text) for kind in _KINDS):
         gains = (scaled - _scaled(raw - asked_for)).astype(float).round(6).tolist()
         parts = [{**own, "form": gain} if gain else own for own, gain in zip(parts, gains, strict=True)]
     return [Ranked(items[n], scores[n], parts[n]) for n in order.tolist()]
@@ -454,7 +405,11 @@ def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     """(items,): 1 if an item contains the kind of answer asked for, -1 if not, 0 if none is asked for."""
     import numpy as np
 
-    kinds = [to for some, other, to in _KINDS if some.search(asked.text) or other.search(asked.text)]
+    kinds = [
+        ANSWERS[f"{kind} stated"]
+        for kind in _KINDS
+        if any(ANSWERS[f"{kind} {how}"].search(asked.text) for how in ("asked", "asked abroad"))
+    ]
     if not kinds:
         return np.zeros(len(items), dtype=np.float32)
     has = [all(kind.search(item.text) for kind in kinds) for item in items]

@@ -25,35 +25,35 @@ BEFORE_NOW = (
 )
 """Asks for how it was before, likewise."""
 
-_PHRASES = Phrases("question_phrases.txt", re.IGNORECASE)
+PHRASES = Phrases("question_phrases.txt", re.IGNORECASE)
 """How people ask, order and describe somebody."""
 
 
 def is_question(prompt: str) -> bool:
     """Whether a prompt is a question."""
-    return _PHRASES["question"].search(prompt) is not None
+    return PHRASES["question"].search(prompt) is not None
 
 
 def begins_question(text: str) -> bool:
     """Whether a text begins with a question word."""
-    return _PHRASES["beginning"].match(text) is not None
+    return PHRASES["beginning"].match(text) is not None
 
 
 def is_request(prompt: str) -> bool:
     """Whether a prompt asks for something to be done, if only in the form of a question."""
-    return _PHRASES["request to act"].match(prompt) is not None
+    return PHRASES["request to act"].match(prompt) is not None
 
 
 def is_chore(prompt: str) -> bool:
     """Whether a prompt is about what is at hand ("explain this line", "sort the imports"), and so seldom
     needs what was said before."""
-    return _PHRASES["chore"].search(prompt) is not None
+    return PHRASES["chore"].search(prompt) is not None
 
 
 def is_order(prompt: str) -> bool:
     """Whether a prompt is nothing but an order about what is at hand, and names nothing: "run the tests",
     "thanks, commit", "no, the other one"."""
-    return _PHRASES["order"].fullmatch(prompt) is not None
+    return PHRASES["order"].fullmatch(prompt) is not None
 
 
 # -- telephone numbers -------------------------------------------------------------------------------------
@@ -68,9 +68,9 @@ _PHONE_NUMBER = late(
 
 def phone_words(words: list[str]) -> list[int]:
     """The places of a query's words that ask for a telephone number: `phone number`, `Handynummer`."""
-    asking = any(map(_PHRASES["phone"].fullmatch, words))
+    asking = any(map(PHRASES["phone"].fullmatch, words))
     return (
-        [n for n, word in enumerate(words) if _PHRASES["phone"].fullmatch(word) or _NUMBER.fullmatch(word)]
+        [n for n, word in enumerate(words) if PHRASES["phone"].fullmatch(word) or _NUMBER.fullmatch(word)]
         if asking
         else []
     )
@@ -89,16 +89,14 @@ _NAMES = late(r"(?<=\w\s)[^\W\d_a-zß-öø-ÿ]\w+(?:\s+[^\W\d_a-zß-öø-ÿ]\w+)
 def two_questions(query: str) -> tuple[str, str] | None:
     """The two questions of a query. A pronoun in the second stands for whom the first describes or names, or
     for the thing that it ends with."""
-    found = _PHRASES["two questions"].fullmatch(query)
-    if found is None or _PHRASES["no question"].search(found["one"]):
+    found = PHRASES["two questions"].fullmatch(query)
+    if found is None or PHRASES["no question"].search(found["one"]):
         return None
     one, other = found["one"], found["other"]
-    described, thing, names = find_description(one), _PHRASES["thing"].search(one), _NAMES.findall(one)
+    described, thing, names = find_description(one), PHRASES["thing"].search(one), _NAMES.findall(one)
     meant = thing[0] if thing else names[0] if len(names) == 1 else ""
     meant = f"the {described.clause}" if described and described.after is not None else meant
-    return one, " ".join(
-        _PHRASES["of the first"].sub(f" {meant}", other, count=1).split()
-    ) if meant else other
+    return one, " ".join(PHRASES["of the first"].sub(f" {meant}", other, count=1).split()) if meant else other
 
 
 # -- task lists --------------------------------------------------------------------------------------------
@@ -106,7 +104,7 @@ def two_questions(query: str) -> tuple[str, str] | None:
 
 def asks_for_tasks(query: str) -> tuple[str, str] | None:
     """("todo" or "done", the rest of a query) if it asks for the open or finished items of task lists."""
-    for kind, pattern in (("todo", _PHRASES["open tasks"]), ("done", _PHRASES["done tasks"])):
+    for kind, pattern in (("todo", PHRASES["open tasks"]), ("done", PHRASES["done tasks"])):
         if found := pattern.search(query):
             return kind, (query[: found.start()] + query[found.end() :]).strip(" ?!.")
     return None
@@ -114,7 +112,7 @@ def asks_for_tasks(query: str) -> tuple[str, str] | None:
 
 def with_plain_tag(query: str) -> str:
     """A query with the tag that it asks for in words as `#tag`: "things with the tag garden in May"."""
-    return _PHRASES["tagged"].sub(r"#\g<tag>", query, count=1)
+    return PHRASES["tagged"].sub(r"#\g<tag>", query, count=1)
 
 
 # -- descriptions ------------------------------------------------------------------------------------------
@@ -127,17 +125,15 @@ it; `after` is what follows a role, and None if the description is a relative cl
 
 def find_description(query: str) -> Description | None:
     """How a query describes somebody."""
-    found = _PHRASES["description"].search(query) or _PHRASES["named role"].search(query)
+    found = PHRASES["description"].search(query) or PHRASES["named role"].search(query)
     return found and Description(query[: found.start()], found["clause"], found.groupdict().get("after"))
 
 
 def asks_more(described: Description) -> bool:
     """Whether a query asks for more than who is described."""
     if described.after is None:  # what is asked may stand in it: "what is the man who fell allergic to"
-        return not _PHRASES["who is"].fullmatch(described.before)
-    return not all(
-        map(_PHRASES["asks who"].fullmatch, re.findall(r"\w+", described.before + described.after))
-    )
+        return not PHRASES["who is"].fullmatch(described.before)
+    return not all(map(PHRASES["asks who"].fullmatch, re.findall(r"\w+", described.before + described.after)))
 
 
 def replace_description(described: Description, name: str, hit: str) -> str:
@@ -149,8 +145,8 @@ def replace_description(described: Description, name: str, hit: str) -> str:
     text, words = hit.casefold(), clause.split()
     known = [n for n, word in enumerate(words) if len(word) > 2 and word_stem(word) in text]
     rest = words[known[-1] + 1 :] if known else words
-    if not known or (rest and _PHRASES["preposition"].match(rest[0])):
-        rest = rest[-1:] if _PHRASES["auxiliary"].search(before) else []
+    if not known or (rest and PHRASES["preposition"].match(rest[0])):
+        rest = rest[-1:] if PHRASES["auxiliary"].search(before) else []
     return " ".join([*before.split(), name, *rest])
 
 
