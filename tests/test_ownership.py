@@ -158,6 +158,31 @@ def test_what_a_persons_forgetting_and_undo_revise_stays_a_machines(there: Bank)
     assert not observations_by_person(there.store, observations.all_observations(there.store).live)
 
 
+def test_an_observation_is_a_persons_by_a_change_of_its_words(there: Bank) -> None:
+    """Not by a file that they copied into the bank, though a machine wrote other lines of it since, nor by
+    another order: no run would word these anew."""
+
+    def theirs() -> list[str]:
+        live = observations.all_observations(there.store).live
+        return sorted(one.text for one in observations_by_person(there.store, live))
+
+    path, cited = "memory/observations/alice.md", "  - proof: [[2026-11-21#^k7m2q9x4tb]]\n"
+    tea, rent = (
+        f"- Alice {does} ^{id}\n" for does, id in (("likes tea", "aaaa1111bb"), ("rents", "bbbb2222cc"))
+    )
+    typed(there, path, f"{tea}{cited}{rent}{cited}")
+    with there.store.revision("consolidate", door="test") as draft:
+        data = draft.read(path)
+        dated = data.replace(b"  - proof", b"  - since: 2026-11-21\n  - proof")
+        draft.write(path, dated, removes=markdown.parse(data, path).records)
+    assert not theirs()
+    above, _, below = there.text(path).partition(rent)
+    typed(there, path, f"{rent}{below}{above}")
+    assert not theirs()
+    typed(there, path, there.text(path).replace("rents", "rents a flat"))
+    assert theirs() == ["Alice rents a flat"]
+
+
 def test_a_line_of_a_file_that_was_renamed_stays_its_writers(there: Bank) -> None:
     typed(there)
     given_id(there)

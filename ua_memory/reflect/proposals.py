@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from ua_memory.errors import Malformed, Usage
-from ua_memory.git.repository import MACHINE
+from ua_memory.git.repository import MACHINE, REQUESTED_OPS
 from ua_memory.knowledge import observations
 from ua_memory.knowledge.observations import ObservationIndex, ProofText, by_person, day_of, scope_of
-from ua_memory.knowledge.statements import by_ref, ensure_id, name_of, new_id, resolve_link
+from ua_memory.knowledge.statements import by_ref, ensure_id, name_of, new_id, read_files, resolve_link
 from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
 from ua_memory.store.draft import Draft
@@ -697,20 +697,37 @@ def as_sentence(text: str) -> str:
 
 
 # -- authorship --------------------------------------------------------------------------------------------
-# An observation is worded by a person if they wrote its text, and a machine other lines of it: a file that a
-# person added as a whole does not count.
+# An observation is worded by a person if a commit of theirs changed the text of its id to what it is now. A
+# file that a person added or moved as a whole does not count.
+
+
+_Texts = Mapping[str, str]
+"""Texts by id."""
 
 
 def observations_by_person(store: Store, live: Iterable[Observation]) -> frozenset[Observation]:
     """The observations that a person has worded, which no run rewords."""
-    authors: dict[str, list[str]] = {}
-    found = set[Observation]()
-    for one in live:
-        path, line = one.place.path, one.place.line
-        if path not in authors:
-            authors[path] = [row.author for row in store.history.blame(path, store.accepted_bytes(path))]
-        wrote = authors[path][line - 1 : one.place.end]
-        texts = wrote[: one.text.count("\n") + 1]
-        if by_person(one) or (MACHINE[0] in wrote and {*texts} != {MACHINE[0]}):
-            found.add(one)
-    return frozenset(found)
+    theirs = [*_wordings_by_person(store)]
+    return frozenset(one for one in live if by_person(one) or (one.id, one.text) in theirs)
+
+
+def _wordings_by_person(store: Store) -> Iterator[tuple[str, str]]:
+    """The id and text of each observation whose text a person has changed, on disk or in a commit."""
+    changed = [path for path in store.survey().changed if path.startswith(f"{observations.FOLDER}/")]
+    before = _texts((path, store.history.read("HEAD", path)) for path in changed)
+    yield from _changed_texts(before, _texts(read_files(store, changed)))
+    for done in store.history.log([observations.FOLDER]):
+        if done.author != MACHINE[0] and done.trailer("Memory-Op") not in REQUESTED_OPS:
+            paths = [path for path in done.paths if path.startswith(f"{observations.FOLDER}/")]
+            sides = ([(revision, path) for path in paths] for revision in (f"{done.id}^", done.id))
+            files = (zip(paths, store.history.read_all(side), strict=True) for side in sides)
+            yield from _changed_texts(*map(_texts, files))
+
+
+def _changed_texts(before: _Texts, after: _Texts) -> Iterator[tuple[str, str]]:
+    yield from ((block, said) for block, said in after.items() if before.get(block, said) != said)
+
+
+def _texts(files: Iterable[tuple[str, bytes | None]]) -> _Texts:
+    found = (document.parse(data, path).of(Observation) for path, data in files if data)
+    return {one.id: one.text for each in found for one in each if one.id}
