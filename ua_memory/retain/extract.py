@@ -1008,17 +1008,16 @@ class Extraction:
     def _insert(self, candidate: Candidate, order: tuple[int, int]) -> None:
         """Keep a candidate, merged with those that say the same; if there are too many, drop the one with the
         lowest score."""
-        said, about, duplicates = terms(candidate.text), _subject_terms(candidate.text), 0
-        for key in self._similar(candidate, said, about):
+        new = _PlacedCandidate(candidate, order, terms(candidate.text), _subject_terms(candidate.text))
+        for key in self._similar(new):
             earlier = self._pop(key)
-            other_words = said != earlier.terms
-            candidate = _merge(earlier.candidate, candidate)
-            duplicates += earlier.duplicates + (other_words and candidate.was != earlier.candidate.text)
-            if candidate.turn == earlier.candidate.turn:
-                order, said, about = earlier.order, earlier.terms, earlier.subject
+            merged = _merge(earlier.candidate, new.candidate)
+            more = earlier.duplicates + (new.terms != earlier.terms and merged.was != earlier.candidate.text)
+            kept = earlier if merged.turn == earlier.candidate.turn else new
+            new = replace(kept, candidate=merged, duplicates=new.duplicates + more)
         self._count += 1
-        self._candidates[self._count] = _PlacedCandidate(candidate, order, said, about, duplicates)
-        for term in said:
+        self._candidates[self._count] = new
+        for term in new.terms:
             self._by_term.setdefault(term, set()).add(self._count)
         if len(self._candidates) > self._limit:
             self.left_out += 1
@@ -1114,32 +1113,11 @@ class Extraction:
         both = _answer(earlier.candidate.text, weight, turn, self._zone, leans=True)
         self._insert(replace(both, kind=earlier.candidate.kind), (self._turns, 0))
 
-    def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
+    def _similar(self, new: _PlacedCandidate) -> list[int]:
         """The keys of the candidates that say the same, or give an earlier value of the same
         thing, the newest first."""
-        changes = bool(CHANGED.search(candidate.text))
-        named = set(candidate.entities)
-        shared = Counter(key for term in said for key in self._by_term.get(term, ()))
-
-        def similar(other: _PlacedCandidate, common: int) -> bool:
-            short, long = sorted((len(said), len(other.terms)))
-            same = (
-                common >= 3
-                and common >= _SAME_WORDS * short
-                and common >= 0.5 * long
-                and not _differ_in_number_and_subject(said, other.terms)
-                # Each has a name that the other lacks: what Martin likes, Marvin may like too.
-                and not (named - {*other.candidate.entities} and {*other.candidate.entities} - named)
-            )
-            text = other.candidate.text
-            same = same or _updates(other, said, about, changes) or _differ_in_typo(text, candidate.text)
-            same = same or candidate.text.startswith(f"{text} – ")
-            apart = _are_numbered_apart(text, candidate.text) or _answer_apart(text, candidate.text)
-            apart = apart or (candidate.quote[:1] == "|" and candidate.turn == other.candidate.turn)
-            return same and not apart
-
-        newest = sorted(shared.items(), reverse=True)
-        return [key for key, common in newest if similar(self._candidates[key], common)]
+        shared = {key for term in new.terms for key in self._by_term.get(term, ())}
+        return [key for key in sorted(shared, reverse=True) if _are_one(self._candidates[key], new)]
 
     def _pop(self, key: int) -> _PlacedCandidate:
         found = self._candidates.pop(key)
@@ -1150,25 +1128,41 @@ class Extraction:
         return found
 
 
-def _differ_in_number_and_subject(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two statements differ in a number and in what it belongs to: staging on 8080, the preview on
-    9090. Where only the number differs, the later one corrects the earlier."""
-    apart = [{_has_digit(term) for term in terms} for terms in (one - other, other - one)]
-    return apart == [{True, False}] * 2
-
-
-def _are_numbered_apart(one: str, other: str) -> bool:
-    """Whether two statements give different values for things that only their numbers tell apart: room 12
-    costs 80 euros, room 13 costs 95."""
-    mine, theirs = _NUMBERED.search(one), _NUMBERED.search(other)
-    if not mine or not theirs or mine[1].lower() != theirs[1].lower() or mine[2] == theirs[2]:
+def _are_one(earlier: _PlacedCandidate, later: _PlacedCandidate) -> bool:
+    """Whether a statement says what an earlier one says, or gives another value for it."""
+    one, other = earlier.candidate, later.candidate
+    if (other.quote[:1] == "|" and one.turn == other.turn) or _are_of_others(one.text, other.text):
         return False
-    values, others = (re.findall(r"\d+", text[at.end() :]) for text, at in ((one, mine), (other, theirs)))
-    return bool(values and others) and values != others
+    completes = other.text.startswith(f"{one.text} – ")
+    return (
+        completes
+        or _repeats(earlier, later)
+        or _updates(earlier, later)
+        or _differ_in_typo(one.text, other.text)
+    )
 
 
-def _answer_apart(one: str, other: str) -> bool:
-    """Whether two statements answer different questions: staging and production may have the same port."""
+def _repeats(earlier: _PlacedCandidate, later: _PlacedCandidate) -> bool:
+    """Whether two statements have most words in common, and neither a name nor a subject of its own."""
+    short, long = sorted((len(earlier.terms), len(later.terms)))
+    if len(earlier.terms & later.terms) < max(3, _SAME_WORDS * short, 0.5 * long):
+        return False
+    # Staging on 8080, the preview on 9090. Where only the number differs, the later one corrects the earlier.
+    own = earlier.terms - later.terms, later.terms - earlier.terms
+    of_others = all({_has_digit(term) for term in some} == {True, False} for some in own)
+    # Each has a name that the other lacks: what Martin likes, Marvin may like too.
+    mine, theirs = {*earlier.candidate.entities}, {*later.candidate.entities}
+    return not of_others and not (mine - theirs and theirs - mine)
+
+
+def _are_of_others(one: str, other: str) -> bool:
+    """Whether two statements are of things that only their numbers tell apart (room 12 costs 80 euros, room
+    13 costs 95), or answer different questions: staging and production may have the same port."""
+    mine, theirs = _NUMBERED.search(one), _NUMBERED.search(other)
+    if mine and theirs and mine[1].lower() == theirs[1].lower() and mine[2] != theirs[2]:
+        values, others = (re.findall(r"\d+", at.string[at.end() :]) for at in (mine, theirs))
+        if values and others and values != others:
+            return True
     asked = [terms(text[: at.start()]) for text in (one, other) if (at := ANSWER_DASH.search(text))]
     return len(asked) == 2 and bool(asked[0] - asked[1] and asked[1] - asked[0])
 
@@ -1211,13 +1205,12 @@ def _subject_terms(text: str) -> frozenset[str]:
     return frozenset(word for word in terms(CHANGED.sub(" ", text)) if not _VALUE.match(word)) - _CHANGE_WORDS
 
 
-def _updates(earlier: _PlacedCandidate, said: frozenset[str], about: frozenset[str], changes: bool) -> bool:
+def _updates(earlier: _PlacedCandidate, later: _PlacedCandidate) -> bool:
     """Whether a statement gives another number or day for what an earlier one was about. One that says that
     something changed may say more besides."""
-    same = about == earlier.subject or (changes and len(about) >= 2 and earlier.subject < about)
-    if not (earlier.subject and about and same):
-        return False
-    return _differ_in_value(earlier.terms, said)
+    old, new = earlier.subject, later.subject
+    same = old == new or (len(new) >= 2 and old < new and CHANGED.search(later.candidate.text))
+    return bool(old and new and same) and _differ_in_value(earlier.terms, later.terms)
 
 
 def _differ_in_value(one: frozenset[str], other: frozenset[str]) -> bool:
