@@ -492,7 +492,7 @@ class SourceText:
             return True
         if (
             kind == "name"
-            and len(_PHRASES["german"].findall(self._line))
+            and len(_cue("german").findall(self._line))
             and _root(claim.casefold()) in self._roots
         ):
             return True  # a noun
@@ -657,14 +657,14 @@ def _name_claims(text: str) -> Iterator[tuple[str, str]]:
         word = match[0]
         if not word[0].isupper():
             continue
-        if _PHRASES["german noun"].search(text[: match.start()][-12:]):
+        if _has_cue("german noun", text[: match.start()][-12:]):
             continue
         first = is_opening(text[: match.start()].rstrip("\"'(*_ "), word)
         plain = word.casefold().removesuffix("'s") if first else word.casefold()
-        if plain in little_words()["roles"] or _PHRASES["role of"].fullmatch(plain):
+        if plain in little_words()["roles"] or _cue("role of").fullmatch(plain):
             continue
         if plain in foreign_stop_words() or (
-            first and any(one.fullmatch(plain) for one in _agreement_cues().values())
+            first and any(one.fullmatch(plain) for one in _cue_words().values())
         ):
             continue
         if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
@@ -743,16 +743,14 @@ def is_supported(text: str, evidence: Sequence[str], question: str = "") -> bool
         evidence = [*map(in_digits, evidence)]
     matches = _word_matcher(_content_terms(evidence))
     ignored = _content_terms([question]) | _stop_terms() | _name_terms([text, *evidence])
-    if not all(
-        any(map(matches, one.split())) for one in _agreement_cues()["status"].findall(text.casefold())
-    ):
+    if not all(any(map(matches, one.split())) for one in _cue("status").findall(text.casefold())):
         return False
-    hedges = [_agreement_cues()[kind] for kind in ("unsure", "intended", "ahead")]
+    hedges = [_cue(kind) for kind in ("unsure", "intended", "ahead")]
     own = _content_terms([text])
     words = {word for word in own if matches(word) or not any(one.fullmatch(word) for one in hedges)}
     numbers = {*re.findall(r"\d+", " ".join(evidence))}
     speakers = _content_terms(
-        label[1] for each in evidence for line in each.split("\n") if (label := _PHRASES["label"].match(line))
+        label[1] for each in evidence for line in each.split("\n") if (label := _cue("label").match(line))
     )
     names_too = sum(map(matches, words & ignored - _SPEECH_TERMS - speakers))
     names_too += len({*re.findall(r"\d+", text)} & numbers)
@@ -869,7 +867,7 @@ _WORD_OR_NUMBER = late(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]
 
 
 @cache
-def _agreement_cues() -> Mapping[str, re.Pattern[str]]:
+def _cue_words() -> Mapping[str, re.Pattern[str]]:
     """The cue words of `data/little_words.toml`: one pattern for each kind of cue."""
 
     def phrase(word: str) -> str:
@@ -881,8 +879,13 @@ def _agreement_cues() -> Mapping[str, re.Pattern[str]]:
     }
 
 
+def _cue(kind: str) -> re.Pattern[str]:
+    """The pattern of a kind of cue words, or of a phrase."""
+    return _cue_words().get(kind) or _PHRASES[kind]
+
+
 def _has_cue(kind: str, text: str) -> bool:
-    return _agreement_cues()[kind].search(text) is not None
+    return _cue(kind).search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -967,12 +970,12 @@ def contradiction(
 
 def introduces_speaker(text: str) -> bool:
     """Whether who speaks says their name: "I am Kasia"."""
-    return _PHRASES["introduces"].search(text) is not None
+    return _has_cue("introduces", text)
 
 
 def with_speaker_label(speaker: str, text: str) -> str:
     """A text with its speaker in front, unless it begins with a speaker already."""
-    return text if _PHRASES["label"].match(text) else f"{speaker}: {text}"
+    return text if _cue("label").match(text) else f"{speaker}: {text}"
 
 
 # source words
@@ -995,7 +998,7 @@ def _use_source_words(text: str, pieces: Sequence[str]) -> str:
             word in STOP_WORDS
             or _root(word) in there
             or word in foreign_stop_words()
-            or _PHRASES["unchanged word"].fullmatch(word)
+            or _cue("unchanged word").fullmatch(word)
             or _has_cue("undoes", word)
         ):
             return match[0]
@@ -1042,7 +1045,7 @@ def _parse_clauses(text: str, names: Set[str], speaker: str = "") -> list[_Claus
     """The clauses of a text, with "I" replaced by the speaker. Labels (`Anna: `) change the speaker."""
     found: list[_Clause] = []
     for line in _normalize(text).split("\n"):
-        label = _PHRASES["label"].match(line)
+        label = _cue("label").match(line)
         speaker = _label_speaker(label) if label else speaker
         for sentence in main_clauses(line[label.end() :] if label else line):
             plain, before = _resolve_i(sentence, speaker), None
@@ -1054,13 +1057,13 @@ def _parse_clauses(text: str, names: Set[str], speaker: str = "") -> list[_Claus
 
 def _resolve_i(sentence: str, speaker: str) -> str:
     """A simplified sentence with "I" replaced by its speaker, and all words for the user by `person`."""
-    plain = _PHRASES["user"].sub("person", _simplify(sentence))
+    plain = _cue("user").sub("person", _simplify(sentence))
     if speaker in _OTHER_ROLE and (
-        speaker == "assistant" or any(map(is_past, _PHRASES["you did"].findall(plain)))
+        speaker == "assistant" or any(map(is_past, _cue("you did").findall(plain)))
     ):
-        plain = _PHRASES["you"].sub(_OTHER_ROLE[speaker], plain)
-    plain = _PHRASES["object first"].sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
-    return _agreement_cues()["subject"].sub(speaker or "speaker", plain)
+        plain = _cue("you").sub(_OTHER_ROLE[speaker], plain)
+    plain = _cue("object first").sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
+    return _cue("subject").sub(speaker or "speaker", plain)
 
 
 def _split_clauses(sentence: str, names: Set[str]) -> list[str]:
@@ -1068,10 +1071,10 @@ def _split_clauses(sentence: str, names: Set[str]) -> list[str]:
     neighbour."""
     pieces: list[str] = []
     bare = False
-    for piece in filter(None, _PHRASES["clause"].split(sentence)):
+    for piece in filter(None, _cue("clause").split(sentence)):
         stems = {*_stems(piece)}
         alone = not {one for one in stems - (names - _kin_roots()) if not one.isdigit()}
-        if pieces and (not stems or (_PHRASES["joins"].match(piece) and (alone or bare))):
+        if pieces and (not stems or (_cue("joins").match(piece) and (alone or bare))):
             pieces[-1] += f" {piece}"
         else:
             pieces.append(piece)
@@ -1087,7 +1090,7 @@ def _make_clause(piece: str, sentence: str, names: Set[str], speaker: str, befor
     if before:
         own = {one for one in stems if one not in names and not one[0].isdigit()}
         plain = [one for one in before.stems if one not in names and not one[0].isdigit()]
-        joins = _PHRASES["joins"].match(piece) is not None
+        joins = _cue("joins").match(piece) is not None
         short = not own & {*plain} and len(own) < 2 + bool(mine)
         if short or (joins and own <= {*plain}):
             inherited |= {*plain[0 if mine and before.names else 1 :]}
@@ -1126,9 +1129,9 @@ def _name_roots(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[
     small = {word for text in evidence for word in _LOWER_CASE_WORD.findall(text)}
     for text in (*statement, *evidence):
         plain = _normalize(text)
-        german, foreign = len(_PHRASES["german"].findall(plain)) > 1, is_foreign(plain)
+        german, foreign = len(_cue("german").findall(plain)) > 1, is_foreign(plain)
         for line in plain.split("\n"):
-            label = _PHRASES["label"].match(line)
+            label = _cue("label").match(line)
             found |= {word.casefold() for word in label[1].split()} if label else set()
             for sentence in _CLAUSE_START.split(line[label.end() :] if label else line):
                 for match in _AMOUNT_WORD.finditer(sentence):
@@ -1155,7 +1158,7 @@ def _quoted_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str
             continue
         found = []
         for row in rows:
-            if label := _PHRASES["label"].match(row):
+            if label := _cue("label").match(row):
                 speaker, row = _label_speaker(label), row[label.end() :]
             for sentence in sentences(row):
                 flat_one = " ".join(sentence.split())
@@ -1163,7 +1166,7 @@ def _quoted_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str
                     found.append((flat_one, speaker))
         yield from found or [(quote, speaker)]
         return
-    label = _PHRASES["label"].match(quote)
+    label = _cue("label").match(quote)
     yield (quote[label.end() :], _label_speaker(label)) if label else (quote, "")
 
 
@@ -1202,14 +1205,13 @@ def _check_negation(
     both = claim.text + " ".join(one.text for one in quoted)
     if UNSPACED.search(both):
         closest = _closest_unspaced(claim, quoted)
-        denies = _PHRASES["not unspaced"].search(claim.text) is not None
-        differs = closest and denies != bool(_PHRASES["not unspaced"].search(closest.text))
+        denies = _has_cue("not unspaced", claim.text)
+        differs = closest and denies != _has_cue("not unspaced", closest.text)
         return "one denies what the other says" if differs else ""
     if any(_comparison_order(claim.sentence, other) < 0 for other in resolved):
         return ""
     known = {stem for one in quoted for stem in one.stems}
-    cues = _agreement_cues()
-    negators = [*cues["undoes"].findall(claim.text), *cues["implies_not"].findall(claim.text)]
+    negators = [*_cue("undoes").findall(claim.text), *_cue("implies_not").findall(claim.text)]
     has_own_negator = any(_root(one) not in known for one in negators)
     for one in quoted:
         if head := _dropped_denial(claim, one, has_own_negator):
@@ -1225,7 +1227,7 @@ def _dropped_denial(claim: _Clause, quoted: _Clause, has_own_negator: bool) -> s
     """The word that a quoted clause denies and the statement does not, '' for none. A statement with a
     negator of its own may deny it in other words."""
     negations, refusals = _negations(claim.text), _negations(claim.text, refusing=True)
-    theirs, contrast = _negations(quoted.text, refusing=True), _PHRASES["contrast"].search(quoted.sentence)
+    theirs, contrast = _negations(quoted.text, refusing=True), _cue("contrast").search(quoted.sentence)
     stems, denied = {*claim.stems}, {stem for scope in refusals for stem in scope}
     who = quoted.speaker or "speaker"
     speaker = {_root(who)} if quoted.text.strip(" .!") != f"not {who}" else set()
@@ -1257,7 +1259,7 @@ def _is_added(scope: Sequence[str], quoted: Sequence[_Clause], literal: Set[str]
             or _negations(one.text, refusing=True)
             or one.question
             or any(_has_cue(kind, one.sentence) for kind in ("except", "unsure"))
-            or _PHRASES["all but"].search(one.sentence)
+            or _has_cue("all but", one.sentence)
             or (head in literal and any(_has_cue(kind, one.text) for kind in ("limits", "implies_not")))
             for one in holders
         )
@@ -1273,22 +1275,22 @@ def _share_head(scope: Sequence[str], others: Iterable[Sequence[str]]) -> bool:
 def _negations(text: str, *, refusing: bool = False) -> list[list[str]]:
     """The stems that each "not" of a clause applies to, in order. Verbs of wishing are skipped: who does not
     want to sell does not sell. With `refusing`, verbs such as "refused" count as a "not"."""
-    if _has_cue("except", text) and _PHRASES["nothing but"].search(text):
+    if _has_cue("except", text) and _has_cue("nothing but", text):
         return []
-    plain = _agreement_cues()["no_denial"].sub(" ", text)
+    plain = _cue("no_denial").sub(" ", text)
     found = []
     for kind in ("not", "refuses") if refusing else ("not",):
-        for match in _agreement_cues()[kind].finditer(plain):
-            place = _PHRASES["preposition"].match(plain, match.end() + 1)
+        for match in _cue(kind).finditer(plain):
+            place = _cue("preposition").match(plain, match.end() + 1)
             if kind == "refuses" and place and place[0] not in ("to", "de", "zu"):
                 continue  # stopped in Rome
-            behind = _agreement_cues()["but"].split(plain[match.end() :])[0]
-            words = list(_stems(_agreement_cues()["wishes"].sub(" ", behind)))
+            behind = _cue("but").split(plain[match.end() :])[0]
+            words = list(_stems(_cue("wishes").sub(" ", behind)))
             if kind == "refuses" and not words:
                 continue  # the nanny quit
-            before = list(_stems(_agreement_cues()["wishes"].sub(" ", plain[: match.start()])))[::-1]
+            before = list(_stems(_cue("wishes").sub(" ", plain[: match.start()])))[::-1]
             if words or before:
-                alone = (not words and refusing) or _PHRASES["nobody"].fullmatch(match[0])
+                alone = (not words and refusing) or _cue("nobody").fullmatch(match[0])
                 found += [[word] for word in words or before] if alone else [words or before]
     return found
 
@@ -1305,14 +1307,14 @@ def _closest_unspaced(claim: _Clause, quoted: Sequence[_Clause]) -> _Clause | No
 def _uncertainty(text: str, sentence: str, question: bool = False) -> int:
     """How uncertain a clause is: 3 it may be, 2 it is wanted or planned, 1 it will be, 0 it is."""
     beside = next((each for each in _COORDINATE_BREAK.split(sentence) if text.strip(" .,") in each), sentence)
-    whole = sentence if _PHRASES["german infinitive"].search(text) else text
-    whole, beside = (_PHRASES["i would"].sub("i want to ", one) for one in (whole, beside))
-    plain, beside = (_agreement_cues()["no_condition"].sub(" ", one) for one in (whole, beside))
-    nearly = _PHRASES["nearly"].search(plain)
-    at_times = _has_cue("at_times", plain) and not _PHRASES["past form"].search(sentence)
+    whole = sentence if _has_cue("german infinitive", text) else text
+    whole, beside = (_cue("i would").sub("i want to ", one) for one in (whole, beside))
+    plain, beside = (_cue("no_condition").sub(" ", one) for one in (whole, beside))
+    nearly = _cue("nearly").search(plain)
+    at_times = _has_cue("at_times", plain) and not _has_cue("past form", sentence)
     if (nearly and is_past(nearly[1])) or at_times or _has_cue("unsure", plain) or _has_cue("whole", beside):
         return 3
-    text = _agreement_cues()["no_intention"].sub(" ", _PHRASES["i would"].sub("i want to ", text))
+    text = _cue("no_intention").sub(" ", _cue("i would").sub("i want to ", text))
     return 2 if question or _has_cue("intended", text) else 1 if _has_cue("ahead", text) else 0
 
 
@@ -1322,10 +1324,7 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
     if not closest:
         return ""
     mine = _simplify(text)
-    level, done = (
-        max(_uncertainty(mine, mine), 2 * ("prefer" in mine)),
-        _PHRASES["past form"].search(mine) is not None,
-    )
+    level, done = max(_uncertainty(mine, mine), 2 * ("prefer" in mine)), _has_cue("past form", mine)
     mine_too = {*_stems(mine)} - {stem for one in closest for stem in one.stems}
     beside = [one for one in quoted if mine_too & {*one.stems}]
     theirs = min(_uncertainty(one.text, one.sentence, one.question) for one in (*closest, *beside))
@@ -1336,16 +1335,11 @@ def _check_certainty(closest: Sequence[_Clause], quoted: Sequence[_Clause], text
         return "it was said only of what may be"
     if theirs == 2 and level == 0:
         return "it was said only of what is wanted or planned"
-    if (
-        theirs == 1
-        and level == 0
-        and done
-        and not any(_PHRASES["past form"].search(one.text) for one in closest)
-    ):
+    if theirs == 1 and level == 0 and done and not any(_has_cue("past form", one.text) for one in closest):
         return "it was said only of what is to come"
-    if level == theirs == 0 and _PHRASES["past verb"].search(mine) and _is_put_in_past(mine, closest):
+    if level == theirs == 0 and _has_cue("past verb", mine) and _is_put_in_past(mine, closest):
         return "it was not said of the past"
-    happened = all(_PHRASES["past form"].search(one.text) for one in closest)
+    happened = all(_has_cue("past form", one.text) for one in closest)
     plainly = not any(is_negated(one.text) or _uncertainty(one.sentence, one.sentence) for one in closest)
     if happened and theirs == 0 and _has_cue("not_yet", mine) and plainly:
         return "it was said of what was done"
@@ -1362,12 +1356,10 @@ def is_negated(text: str) -> bool:
 def _check_hearsay(text: str, resolved: Sequence[str], closest: Sequence[_Clause] = ()) -> str:
     """Why a statement presents what somebody else reported as a fact, else ''."""
     theirs = "\n".join(resolved)
-    others = (
-        _PHRASES["others say"].search(one.text) and one.speaker not in one.text.split() for one in closest
-    )
+    others = (_has_cue("others say", one.text) and one.speaker not in one.text.split() for one in closest)
     if not ((closest and all(others)) or _has_cue("reports", theirs)):
         return ""
-    mine = _PHRASES["person says"].sub(" ", _resolve_i(text, ""))
+    mine = _cue("person says").sub(" ", _resolve_i(text, ""))
     if any(_has_cue(kind, mine) for kind in ("reports", "says", "unsure")):
         return ""
     if is_negated(mine) != is_negated(theirs):
@@ -1379,13 +1371,9 @@ def _check_hearsay(text: str, resolved: Sequence[str], closest: Sequence[_Clause
 
 def _is_put_in_past(text: str, closest: Sequence[_Clause]) -> bool:
     """Whether a verb is in the past tense here, and not in the quoted clauses."""
-    past = {
-        _root(match[1]) for match in _PHRASES["past verb"].finditer(_PHRASES["participle"].sub(" ", text))
-    }
+    past = {_root(match[1]) for match in _cue("past verb").finditer(_cue("participle").sub(" ", text))}
     same = (one for one in closest if past & {*one.stems})
-    return any(
-        not _PHRASES["past form"].search(one.sentence) and not _has_cue("past", one.text) for one in same
-    )
+    return any(not _has_cue("past form", one.sentence) and not _has_cue("past", one.text) for one in same)
 
 
 def _check_tense(closest: Sequence[_Clause], text: str) -> str:
@@ -1398,10 +1386,10 @@ def _check_tense(closest: Sequence[_Clause], text: str) -> str:
     past = closest and all(
         _has_cue("once", one.text)
         or _has_cue("back_then", one.sentence)
-        or (_has_cue("ended", one.text) and _PHRASES["past form"].search(one.text))
+        or (_has_cue("ended", one.text) and _has_cue("past form", one.text))
         for one in closest
     )
-    mine = _PHRASES["participle"].sub(" ", mine) if re.search(r"\b(?:is|are)\b", mine) else mine
+    mine = _cue("participle").sub(" ", mine) if re.search(r"\b(?:is|are)\b", mine) else mine
     is_past_here = _has_cue("was", mine) or any(map(is_past, mine.split()))
     return "it was said only of the past" if past and not is_past_here else ""
 
@@ -1472,7 +1460,7 @@ def _may_mean(item: str, clause: _Clause, claim: _Clause, known: Sequence[_Claus
     if item == "perso" and clause.speaker not in _ROLES:
         others -= {speaker}
     if others == {speaker} and clause.speaker in (*_ROLES, "") and item not in _ROLE_ROOTS:
-        if claim.stems[0] != item or _PHRASES["article"].match(claim.text):
+        if claim.stems[0] != item or _cue("article").match(claim.text):
             return True
         mentions = [one for one in known if item in one.names and one.speaker == clause.speaker]
         return not mentions or any(re.search(_SELF_INTRODUCTION.format(item), one.text) for one in mentions)
@@ -1491,9 +1479,7 @@ def _check_subject(claim: _Clause, closest: Sequence[_Clause]) -> str:
     opening = claim.text.removeprefix("the ").split()[:1]
     subject = ""
     for one in closest:
-        match = (
-            None if _PHRASES["passive verb"].search(one.text) else _PHRASES["subject first"].match(one.text)
-        )
+        match = None if _has_cue("passive verb", one.text) else _cue("subject first").match(one.text)
         who = (match and match["owner"]) or one.speaker or "speaker"
         if not match or opening != [who] or who in one.text.split():
             return ""
@@ -1507,7 +1493,7 @@ def _check_subject(claim: _Clause, closest: Sequence[_Clause]) -> str:
 
 def _check_speaker(claim: _Clause, closest: Sequence[_Clause]) -> str:
     """Why the statement is not of the user, else '': others said so, who did not speak of the user."""
-    theirs = (one.speaker in ("", "person") or _PHRASES["of user"].search(one.sentence) for one in closest)
+    theirs = (one.speaker in ("", "person") or _has_cue("of user", one.sentence) for one in closest)
     others = closest and claim.stems[:1] == (_root("person"),) and not any(theirs)
     return f"{closest[0].speaker} said so, not the user" if others else ""
 
@@ -1533,7 +1519,7 @@ def _check_joined(claim: _Clause, resolved: Sequence[str]) -> str:
 
 def _split_halves(clause: str) -> tuple[Set[str], Set[str]]:
     """The stems before and after the last preposition of a clause."""
-    found = list(_PHRASES["preposition"].finditer(clause)) or list(re.finditer(r" (?=\S+\W*$)", clause))
+    found = list(_cue("preposition").finditer(clause)) or list(re.finditer(r" (?=\S+\W*$)", clause))
     start, end = found[-1].span() if found else (len(clause), len(clause))
     return {*_stems(clause[:start])}, {*_stems(clause[end:])}
 
@@ -1553,8 +1539,8 @@ def _check_unit(claim: _Clause, known: Sequence[_Clause]) -> str:
 
 def _check_measure(claim: _Clause, known: Sequence[_Clause]) -> str:
     """Why a unit of measure was replaced by another, else ''."""
-    mine = {_root(word) for word in _PHRASES["measure unit"].findall(claim.text)}
-    theirs = {_root(word) for one in known for word in _PHRASES["measure unit"].findall(one.text)}
+    mine = {_root(word) for word in _cue("measure unit").findall(claim.text)}
+    theirs = {_root(word) for one in known for word in _cue("measure unit").findall(one.text)}
     numbers = {one for one in claim.stems if one[0].isdigit()}
     same = numbers & {one for each in known for one in each.stems}
     return f"nobody said “{min(mine - theirs)}…” there" if mine - theirs and theirs - mine and same else ""
@@ -1590,7 +1576,7 @@ def _check_order(text: str, resolved: Sequence[str], names: Set[str]) -> str:
             enough = shared - here - away or len(here | away) > 3 or marker in ("before", "after")
             if here and away and enough:
                 return f"what stands before and behind “{marker}” is exchanged"
-        for mine, theirs in itertools.product(_PHRASES["clause"].split(one), _PHRASES["clause"].split(other)):
+        for mine, theirs in itertools.product(_cue("clause").split(one), _cue("clause").split(other)):
             if _swaps_names(mine, theirs, names & {*_stems(mine)} & {*_stems(theirs)}):
                 return "the names are exchanged"
             if _reverses_verb(mine, theirs):
@@ -1612,27 +1598,25 @@ def _comparison_order(one: str, other: str) -> int:
 
 def _compared_sides(sentence: str) -> tuple[str, Set[str], Set[str]] | None:
     """(the stem compared by, the stems before "than", those after it), None where nothing is compared."""
-    match = _PHRASES["comparison"].search(sentence)
+    match = _cue("comparison").search(sentence)
     if match is None:
         return None
     than = match.start("than")
-    behind = _PHRASES["clause"].split(sentence[match.end() :])[0]
+    behind = _cue("clause").split(sentence[match.end() :])[0]
     by = next(_stems(sentence[match.start() : than]), "")
     return by, {*_stems(sentence[:than])}, {*_stems(behind)}
 
 
 def _parity(text: str) -> int:
     """The number of negations in a sentence, modulo 2."""
-    return (len(_agreement_cues()["not"].findall(text)) + len(_PHRASES["less than"].findall(text))) % 2
+    return (len(_cue("not").findall(text)) + len(_cue("less than").findall(text))) % 2
 
 
 def _reverses_verb(mine: str, theirs: str) -> bool:
     """Whether the words before and after a shared verb are exchanged in the other clause."""
     both = f"{mine} {theirs}"
-    bound = _PHRASES["passive agent"].search(both) or not {*both.split()}.isdisjoint(
-        little_words()["markers"]
-    )
-    if bound or len(_PHRASES["german"].findall(both)) > 1:
+    bound = _has_cue("passive agent", both) or not {*both.split()}.isdisjoint(little_words()["markers"])
+    if bound or len(_cue("german").findall(both)) > 1:
         return False
     one, other = _WORD_OR_NUMBER.findall(mine), _WORD_OR_NUMBER.findall(theirs)
     forms = {word.removesuffix("s"): n for n, word in enumerate(other)}
@@ -1660,7 +1644,7 @@ def _marker_sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
     found: dict[str, tuple[list[str], list[str]]] = {}
     left: list[str] = []
     marker = ""
-    swaps = _PHRASES["exchange verb"].search(sentence) is not None
+    swaps = _has_cue("exchange verb", sentence)
     markers = {*little_words()["markers"], *little_words()["after"], *little_words()["then"]}
     for match in _WORD_OR_NUMBER.finditer(sentence):
         word = match[0]
@@ -1668,7 +1652,7 @@ def _marker_sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
             marker = word
             found.setdefault(word, (left[-3:], []))
             continue
-        if _PHRASES["preposition"].fullmatch(word) or sentence[match.start() - 2 : match.start() - 1] in (
+        if _cue("preposition").fullmatch(word) or sentence[match.start() - 2 : match.start() - 1] in (
             ",",
             ";",
         ):
@@ -1686,15 +1670,13 @@ def _marker_sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
 
 def _swaps_names(mine: str, theirs: str, names: Set[str]) -> bool:
     """Whether two names around the same verb are exchanged, unless one clause is a passive."""
-    if len(names) < 2 or bool(_PHRASES["passive agent"].search(mine)) != bool(
-        _PHRASES["passive agent"].search(theirs)
-    ):
+    if len(names) < 2 or _has_cue("passive agent", mine) != _has_cue("passive agent", theirs):
         return False
     one, other = list(_stems(mine)), list(_stems(theirs))
     for a, b in itertools.permutations(names, 2):
         if one.index(a) < one.index(b) and other.index(b) < other.index(a):
             between = {*one[one.index(a) + 1 : one.index(b)]} & {*other[other.index(b) + 1 : other.index(a)]}
-            if len(_PHRASES["german"].findall(f"{mine} {theirs}")) > 1:  # the verb stands last
+            if len(_cue("german").findall(f"{mine} {theirs}")) > 1:  # the verb stands last
                 between = {one[-1]} & {other[-1]}
             apart = {*little_words()["markers"], "and"} - {"to", "à", "a"}
             if between - names and apart.isdisjoint((_word_before(mine, b), _word_before(theirs, a))):
@@ -1714,8 +1696,8 @@ def _word_before(text: str, stem: str) -> str:
 def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: Sequence[str]) -> str:
     """Why a reason or purpose is not that of the quote or, where the quote gives none, said beside it; else
     ''."""
-    text = _PHRASES["otherwise"].sub(" because", _PHRASES["no reason"].sub(" ", text))
-    purpose = _PHRASES["purpose"].search(_simplify(text))
+    text = _cue("otherwise").sub(" because", _cue("no reason").sub(" ", text))
+    purpose = _cue("purpose").search(_simplify(text))
     aims = [*_stems(purpose[1])] if purpose else []
     turns = [one for one in evidence if any(locate(quote, [one]) is not None for quote in quotes)]
     said = {*_stems(_simplify("\n".join([*quotes, *turns])))}
@@ -1725,7 +1707,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
     if mine is None or not mine[0]:
         return ""
     why, what = mine
-    theirs = _PHRASES["otherwise"].sub(" because", _simplify("\n".join(quotes)))
+    theirs = _cue("otherwise").sub(" because", _simplify("\n".join(quotes)))
     if 3 * len(why & said) < len(why):
         return "nobody said that this is the reason"
     sentences_there = main_clauses(theirs)
@@ -1738,7 +1720,7 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
     if any(len(what & effect) > len(why & effect) for _, effect in given):
         return "another reason was given"
     without_reason = (one for one in sentences_there if not _has_cue("because", one))
-    for halves in (_PHRASES["plain and"].split(one) for one in without_reason if not _has_cue("hence", one)):
+    for halves in (_cue("plain and").split(one) for one in without_reason if not _has_cue("hence", one)):
         roots = [{*_stems(half)} for half in halves]
         lean = [len(why & one) - len(what & one) for one in roots]
         if len(lean) == 2 and lean[0] * lean[1] < 0:
@@ -1749,10 +1731,10 @@ def _check_reason(text: str, quotes: Sequence[str], names: Set[str], evidence: S
 def _reason_pairs(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Set[str]]]:
     """(stems of the reason, stems of the result) for each reason that a sentence gives."""
     for kind in ("because", "hence"):
-        match = _agreement_cues()[kind].search(sentence)
+        match = _cue(kind).search(sentence)
         before, behind = (sentence[: match.start()], sentence[match.end() :]) if match else ("", "")
         if match and kind == "because":
-            behind = next(filter(str.strip, _agreement_cues()["hence"].split(behind)), "")
+            behind = next(filter(str.strip, _cue("hence").split(behind)), "")
             if not any(_stems(before)):  # because it broke, they left
                 behind, comma, before = behind.partition(",")
                 if not comma:
@@ -1765,20 +1747,16 @@ def _reason_pairs(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Se
 def _check_quantity(text: str, quotes: Sequence[str]) -> str:
     """Why an "all", "always", "never" or "usually" is not that of the quote, else ''."""
     mine, theirs = _simplify(text), _simplify("\n".join(quotes))
-    mine = _PHRASES["not all"].sub(" ", mine)
+    mine = _cue("not all").sub(" ", mine)
     mine = re.sub(r"\bany\w*", "", mine) if _has_cue("limits", mine) else mine
     if _has_cue("claims_all", mine) and not _has_cue("every", theirs):
-        once = (
-            _PHRASES["past form"].search(theirs)
-            or _has_cue("this", theirs)
-            or _PHRASES["not this one"].search(theirs)
-        )
+        once = _has_cue("past form", theirs) or _has_cue("this", theirs) or _has_cue("not this one", theirs)
         denied = _has_cue("never", mine) and _has_cue("not", theirs) and not once
         return "" if denied else "it was not said of all, or always"
     if (
         _has_cue("claims_all", mine)
-        and (_has_cue("limits", theirs) or _PHRASES["all but"].search(theirs))
-        and not (_has_cue("limits", mine) or _PHRASES["all but"].search(mine))
+        and (_has_cue("limits", theirs) or _has_cue("all but", theirs))
+        and not (_has_cue("limits", mine) or _has_cue("all but", mine))
     ):
         return "it was said with an exception, or of some only"
     if _has_cue("claims_all", mine) and _has_cue("not_all", theirs) and not _has_cue("not_all", mine):
@@ -1835,7 +1813,7 @@ def _check_actor(text: str, cited: Sequence[tuple[str, str]], evidence: Sequence
     if any(introduced.search(one.casefold()) for one in evidence):
         return ""
     for sentence, who in cited:
-        did = {_root(verb) for verb in _PHRASES["i did"].findall(_simplify(sentence))} - {_root("have")}
+        did = {_root(verb) for verb in _cue("i did").findall(_simplify(sentence))} - {_root("have")}
         if who in _ROLES and did & roots:
             return f"the {who} said it of themselves"
     return ""
@@ -1846,9 +1824,7 @@ def _number_limits(text: str) -> dict[str, str]:
     found = {}
     plain = _simplify(text)
     for kind, word in (("least", "a minimum"), ("most", "a maximum")):
-        for match in re.finditer(
-            rf"(?:{_agreement_cues()[kind].pattern})\s(?:\w+\s)?[$€£]?(\d+(?:[.,:]\d+)*)", plain
-        ):
+        for match in re.finditer(rf"(?:{_cue(kind).pattern})\s(?:\w+\s)?[$€£]?(\d+(?:[.,:]\d+)*)", plain):
             found[match[1]] = word
     return found
 
