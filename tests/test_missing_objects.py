@@ -87,6 +87,20 @@ def test_what_a_file_held_before_lines_were_put_at_its_end_is_written_again(shel
     assert not found["pending"] and found["problems"] == 0 and "by hand" in shell.ok("log").out
 
 
+def test_verify_tells_of_a_page_whose_earlier_content_is_lost(shell: Shell) -> None:
+    """It ended with GitFailed, and told of nothing else that it had found."""
+    page = "memory/pages/tea.md"
+    text = "---\nid: tea\nname: Tea\nsource_query: Who drinks tea?\n---\n\nWords of mine.\n"
+    for words in (text, f"{text}\nMore.\n"):
+        shell.write(page, words)
+        shell.ok("init", str(shell.cwd))  # commits it
+    name = lose(shell, f"HEAD~1:{page}")
+    done = shell("verify")
+    assert done.code == 12 and name in done.out
+    blame = shell("blame", page)
+    assert blame.code == 11 and f"object {name} is missing" in blame.err and "ua-memory doctor" in blame.err
+
+
 def test_a_state_before_the_newest_that_lacks_an_object_is_told_by_status(shell: Shell) -> None:
     name = lose(shell, f"HEAD~1:{DAY}")
     assert name[:10] in shell.ok("status").out and shell.ok("status", "--json").json["problems"] == 1

@@ -323,7 +323,8 @@ def _follow_lines(history: History, rev: str, path: str) -> _Lines:
         contents = history.read_all([(revision.id, path) for revision, _ in some])
         for (revision, parents), data in zip(some, contents, strict=True):
             if data is None and (lost := history.run("ls-tree", revision.id, "--", path)):
-                raise GitFailed("an object is missing", where=lost.decode("utf-8", "replace").strip())
+                what = f"object {lost.split()[2].decode()} is missing"
+                raise GitFailed(what, where=str(history.git_dir), hint="ua-memory doctor")
             before = [old for old in map(states.get, parents) if old and old.texts]
             if data and len(before) < 2:
                 before += _renamed_lines(history, revision.id, path, len(before))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ua_memory.errors import Usage
+from ua_memory.errors import GitFailed, Usage
 from ua_memory.knowledge import observations, statements
 from ua_memory.knowledge.statements import Statement, texts
 from ua_memory.markdown import document as markdown_document
@@ -297,7 +298,8 @@ def _prose_block_ids(store: Store, ids: set[str]) -> set[str]:
 def uncited_by_refresh(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[BrokenLink]:
     """The uncited paragraphs of pages of which a refresh wrote all lines."""
     for path in sorted(loose) if store.history.exists else ():
-        lines = store.history.blame(path, store.accepted_bytes(path))
-        for start, end in loose[path]:
-            if all(line.op == REFRESH for line in lines[start - 1 : end]):
-                yield BrokenLink(path, start, "uncited", "written by a refresh without a citation")
+        with suppress(GitFailed):  # of a damaged history `verify` tells itself
+            lines = store.history.blame(path, store.accepted_bytes(path))
+            for start, end in loose[path]:
+                if all(line.op == REFRESH for line in lines[start - 1 : end]):
+                    yield BrokenLink(path, start, "uncited", "written by a refresh without a citation")
