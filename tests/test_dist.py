@@ -19,7 +19,7 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "agreement_phrases.txt", "answer_phrases.txt", "answers.json",
-    "changes.txt", "cues.txt", "date_phrases.txt", "english_times.toml", "foreign_dates.toml",
+    "changes.txt", "client_texts.txt", "cues.txt", "date_phrases.txt", "english_times.toml", "foreign_dates.toml",
     "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json",
     "moves.txt", "name_words.toml", "new_settings.toml", "phrases.txt", "prices.toml", "prompts.toml",
     "question_phrases.txt", "schemas.json", "secret_phrases.txt", "secrets.txt", "session_phrases.txt",

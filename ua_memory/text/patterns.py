@@ -89,6 +89,12 @@ def data_text(name: str) -> str:
         return file.read()
 
 
+def sections(file: str) -> Mapping[str, str]:
+    """{heading: the lines below it} of a file in `data/`; an empty line ends each, and the comment above."""
+    blocks = (block.strip("\n").partition("\n") for block in data_text(file).split("\n\n")[1:])
+    return {heading: text for heading, _, text in blocks}
+
+
 def without_accents(text: str) -> str:
     """A text without its accents, as FTS5 reads it."""
     if text.isascii():
@@ -117,8 +123,7 @@ def language_words() -> Mapping[str, Mapping[str, str]]:
     """The sections of languages.txt: {`sure` or `doubtful`: {language: its stop words}}, and exceptions under
     `but`."""
     found: dict[str, dict[str, str]] = {}
-    for block in data_text("languages.txt").split("\n\n")[1:]:
-        heading, _, words = block.partition("\n")
+    for heading, words in sections("languages.txt").items():
         kind, _, language = heading.partition(" ")
         found.setdefault(kind, {})[language] = words
     return found
