@@ -19,14 +19,14 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "agreement_phrases.txt", "answer_phrases.txt", "answers.json",
-    "changes.txt", "client_texts.txt", "cues.txt", "date_phrases.txt", "english_times.toml", "foreign_dates.toml",
-    "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt", "little_words.toml", "mcp.json",
-    "moves.txt", "name_words.toml", "new_settings.toml", "phrases.txt", "prices.toml", "prompts.toml",
-    "question_phrases.txt", "schemas.json", "secret_phrases.txt", "secrets.txt", "session_phrases.txt",
-    "short_names.txt", "standing_rules.txt", "tokenizer.json", "translations.txt", "value_phrases.txt",
-    "worth.json", "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer",
-    "shell/completion.bash", "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh",
-    "shell/keys.bash", "shell/keys.zsh",
+    "changes.txt", "client_texts.txt", "cues.txt", "date_phrases.txt", "english_times.toml",
+    "foreign_dates.toml", "full_stops.txt", "german_nouns.txt", "languages.txt", "lexicon.txt",
+    "little_words.toml", "mcp.json", "moves.txt", "name_words.toml", "new_settings.toml", "phrases.txt",
+    "prices.toml", "prompts.toml", "question_phrases.txt", "schemas.json", "secret_phrases.txt",
+    "secrets.txt", "session_phrases.txt", "short_names.txt", "standing_rules.txt", "tokenizer.json",
+    "translations.txt", "value_phrases.txt", "worth.json", "schedule/agent.plist", "schedule/unit.service",
+    "schedule/unit.timer", "shell/completion.bash", "shell/completion.fish", "shell/completion.zsh",
+    "shell/functions.sh", "shell/keys.bash", "shell/keys.zsh",
 )  # fmt: skip
 LARGEST = 2_000_000
 """Bytes of a wheel: the tokenizer's table is a third of it."""

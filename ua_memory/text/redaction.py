@@ -35,59 +35,10 @@ _NAME_STEMS = (
 )  # fmt: skip
 _PHRASES = Phrases("secret_phrases.txt")
 """What a secret is called, what stands in its place, and what only looks like one."""
-_PASSWORD = (
-    r"(?:pass(?:[ -]?(?:word|phrase|code)|wd|wort)|contrase[ñn]a|kennwort|mots? de passe|wachtwoord(?:en)?"
-    r"|palavra-passe|palavra passe|(?<![a-z])mdp(?![a-z])|clé wi-?fi|wlan-schlüssel)"
-)
-_NAME = (
-    rf"(?i:(?P<password>{_PASSWORD}s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)|(?<![a-z])senhas?(?![a-z])"
-    r"|(?<![a-z0-9])(?:pass|pw)(?![a-z]))|(?P<key>keys?)"
-    r"|(?P<token>tokens?|(?<![a-z])(?:jwt|csrf)(?![a-z])|(?-i:(?<![A-Za-z])(?:PAT|OTP)(?![A-Za-z])))"
-    r"|(?P<secret>secrets?|credentials?|auth(?:orization)?(?![a-z])|string))"
-)
-_NAME_END = r"(?P<suffix>[\w-]{0,32})(?: #?\d{1,2}(?=:))?(?:\[\d{0,5}\])?(?:\\{0,3}[\"'`*)\]]){0,4}"
-# The way to a value on the next line: indented, quoted, in a code fence, as a list item, as its `value:`.
-_EOL = r"(?:\r?\n|(?:\\r)?\\n)"
-_NEXT_LINE = (
-    rf"[ \t*]{{0,8}}+(?:\\{{1,2}}(?={_EOL}))?{_EOL}(?:[ \t>]{{0,40}}+{_EOL}){{0,2}}[ \t>]{{0,40}}+"
-    rf"(?:[`~]{{3}}[\w-]{{0,20}}{_EOL}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
-)
-# What stands in other languages between a name and whose or what secret it is.
-_OF = r"(?:pour|d(?:u|es?|i|o|a)|de (?:la|los)|del\w{0,3}|von|vom|fürs?|der|para|van(?: (?:de|het))?|voor)"
-# What joins name and value: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`,
-# `was set to`, a blank, the end of a heading.
-_OPERATOR = (
-    r"(?P<sign>(?:,|\\n|\s){1,20}\\?[\"']?value\\?[\"']?\s?[:=]\s?"
-    rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!={{1,2}}|::?|->|→|\|)[ \t]{{0,8}}"
-    rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_NEXT_LINE})?"
-    rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_NEXT_LINE})?"
-    rf"|(?:(?: (?:for|of|on|in|to|{_OF}) [\w./@ -]{{1,40}}?)? (?:is|was|are|to|has been|will be"
-    r"|ist|war|lautet|est|es|era|[èé]|c['’]est"
-    r"|(?:changed|reset|rotated|updated|switched)(?= from | to ))|['’]s)"
-    r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as| from)?:?"
-    rf"(?: (?![ \t\n])|{_NEXT_LINE})"
-    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_NEXT_LINE})?"
-    rf"| (?P<whose>{_OF} [\w./@ -]{{1,40}}?) ?[:=] {{0,4}}"
-    r"| (?P<service>[\w.-]{2,20}) {0,2}(?:[:=]|→|->) {0,4}"
-    r"|\([ \t]?(?=\\{{0,3}}[\"'`])"
-    rf"|[ \t]{{1,4}}|{_NEXT_LINE})"
-)
-_SCHEME = r"(?i:(?:bearer|basic|token|apikey|digest|bot|ssws) {1,4})?"
-_VALUE = (
-    _SCHEME + r"(?:\*{1,2} ?)?(?:[@fbr](?=\\{0,3}[\"']))?(?:(?P<quote>\\{0,3}[\"'`])" + _SCHEME
-    + r"(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\n\\])){1,512})(?:(?P=quote)|(?<=[^\s\"'`<>\\]{512}))"
-    r"|(?P<bare>[^\s\"'`<>]{4,512}))"
-)  # fmt: skip
 LONGEST = 512  # characters of a value that are checked; it is redacted to its end
 
 _ENV_KEY = late(r"[A-Z0-9]_$")  # `LINEAR_KEY=`
 _CONNECTION_STRING = late(r"(?i)connection[ _-]?$")
-
-
-@cache
-def _assignment_pattern() -> Pattern[str]:
-    """A name, an operator, and a value that is `quoted` or `bare`. To be matched at one of `_NAME_STEMS`."""
-    return re.compile(_NAME + _NAME_END + _OPERATOR + _VALUE)
 
 
 def _secret_category(text: str, match: Match[str]) -> str | None:
@@ -238,15 +189,8 @@ def compiled(pattern: str) -> Pattern[str]:
 _REST = late(r"[^\s\"'`<>]*")
 _SHELL_PREFIX = late(r"\s*(?:export |set |ENV |-e |- )?\w*")
 _HEADING = late(r"(?:.*(?:\"|\\n))?[ \t>]*(?:[-*+] )?(?:#{1,6} |[*_]{1,2})[^\n]{0,60}")
-_LIST_ITEM = late(
-    rf"[\"'`]?[ \t]{{0,8}}{_EOL}[ \t>]{{0,40}}[-*+] [\"'`]?(?P<value>[^\s\"'`<>\\]{{4,512}})"
-    rf"(?=[\"'`]?[ \t]{{0,8}}(?:{_EOL}|[\"\\]|\Z))"
-)
 _STEM = late("|".join(_NAME_STEMS), re.IGNORECASE)
-_TABLE_RULE = late(rf"{_EOL}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={_EOL})")
-_LINE_END = late(_EOL)
 _VALUE_END = late(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
-_ONLY_EOL = late(rf"[ \t*]*(?:\\{{1,2}}(?={_EOL}))?{_EOL}")
 _CLAUSE_END = late(r"\s*(?:\Z|[\n.,;)\]!?|]|\\n|(?:for|para|on|und|and|y) )")
 
 
@@ -281,7 +225,7 @@ def _is_in_list(text: str, match: Match[str], value: str) -> bool:
 def _is_on_next_line(match: Match[str]) -> bool:
     """Whether the value is on another line, and neither a YAML block nor a `value:` marks it."""
     sign = match["sign"]
-    return match["block"] is None and "value" not in sign and _LINE_END.search(sign) is not None
+    return match["block"] is None and "value" not in sign and _PHRASES["line end"].search(sign) is not None
 
 
 def _is_value_below(text: str, match: Match[str], value: str, category: str, alone: bool = True) -> bool:
@@ -289,7 +233,7 @@ def _is_value_below(text: str, match: Match[str], value: str, category: str, alo
     before = _line_before(text, match)
     if not alone or " " in value or _PHRASES["about people"].search(before):
         return False
-    if _ONLY_EOL.match(match["sign"]) and not _HEADING.fullmatch(before):
+    if _PHRASES["only line end"].match(match["sign"]) and not _HEADING.fullmatch(before):
         return False
     if category == "password":
         return is_strong_password(value) or (match["quoted"] is not None and "=" in match["sign"])
@@ -370,7 +314,7 @@ def _assignments(text: str, lowered: str) -> Iterator[Span]:
     for stem in _NAME_STEMS:
         at = lowered.find(stem)
         while at >= 0:
-            match = _assignment_pattern().match(text, at)
+            match = _PHRASES["assignment"].match(text, at)
             category = _secret_category(text, match) if match else None
             span = _value_span(text, match, category) if match and category else None
             if match and category and span:
@@ -382,23 +326,25 @@ def _assignments(text: str, lowered: str) -> Iterator[Span]:
 
 def _list_items(text: str, match: Match[str], category: str, end: int) -> Iterator[Span]:
     """The other items of a list whose first item is a secret."""
-    while (more := _LIST_ITEM.match(text, end)) and _is_value_below(text, match, more["value"], category):
+    item = _PHRASES["list item"]
+    while (more := item.match(text, end)) and _is_value_below(text, match, more["value"], category):
         yield (_assignment_kind(text, match, category), *more.span("value"))
         end = more.end()
 
 
 def _table_columns(text: str) -> Iterator[Span]:
     """Values in a table column that is headed by a secret's name. Each is read as if below the name."""
-    rules = [*_TABLE_RULE.finditer(text)] if "|" in text and "--" in text else []
+    line_end = _PHRASES["line end"]
+    rules = [*_PHRASES["table rule"].finditer(text)] if "|" in text and "--" in text else []
     for rule, last in zip(rules, [*(each.start() for each in rules[1:]), len(text)], strict=False):
-        ends = [0, *(one.end() for one in _LINE_END.finditer(text, max(0, rule.start() - 400), rule.start()))]
+        ends = [0, *(one.end() for one in line_end.finditer(text, max(0, rule.start() - 400), rule.start()))]
         heads = {
             n: head for n, (_, head) in enumerate(_cells(text, ends[-1], rule.start())) if _STEM.search(head)
         }
-        below = _LINE_END.match(text, rule.end())
+        below = line_end.match(text, rule.end())
         at = below.end() if heads and below else last
         while at < last:
-            line = _LINE_END.search(text, at, last)
+            line = line_end.search(text, at, last)
             end, after = line.span() if line else (last, last)
             cells = _cells(text, at, end)
             if len(cells) < 2 and "|" not in text[at:end]:
@@ -421,32 +367,8 @@ def _cells(text: str, start: int, end: int) -> list[tuple[int, str]]:
     return found[1:] if outer and len(found) > 1 else found
 
 
-_VERB = r"(?:is|was|are|ist|war|wird|est|était|es|era|é)"
-_THAT = r"(?:that|this|it|which|das|dies|ce|cela|ça|eso|ese|esa|esto|isso|esse)"
-_WHOSE = (
-    r"(?:the|my|our|your|his|her|their|its|mein|unser|dein|ihr|sein|das|le|la|les|mon|notre|votre|son|el|mi"
-    r"|tu|su|nuestra|minha|nossa|[ao]|het|ons|mijn|il)"
-)
-# The name after its value: `… is my password`, `… (that is the password)`, `… ist das WLAN-Passwort`.
-_VALUE_BEFORE_NAME = (
-    r"(?i)(?<![\w/.@:=-])(?:(?P<quote>[\"'`“„«])(?P<quoted>[^\n\"'`“”„«»]{4,120})\\?[\"'`”“»]"
-    r"|(?P<bare>[^\s\"'`“”„«»()<>]{4,120}+))[*)]{0,3}"
-    rf"(?P<link>,?(?:\s|\\n){{1,6}}{_VERB}|[,;:]?(?:\s|\\n){{0,6}}(?:[—–-] )?[(\[]?"
-    rf"(?:{_THAT}(?:\s{_VERB}|['’]s)|c['’](?:est|était))|\s{{1,6}}(?:as|als|comme|como)|\s{{0,6}}(?P<loose>[(\[]|<-|←|—|–))"
-    rf"(?:\s{{0,6}}(?P<whose>{_WHOSE})(?=\s))?\s{{0,6}}(?P<words>(?:[\w.'/-]{{1,24}}\s){{0,3}}[\w-]{{0,24}})\Z"
-)
-_LATER_NAME = (
-    rf"(?i)(?P<password>{_PASSWORD}|senha"
-    r"|clave(?!\s(?:para|del? (?!wi-?fi|router|correo|servidor|cuenta|red\b)))|пароль)"
-    r"|(?P<key>key)|(?P<token>token)|(?P<secret>secret)|(?P<pin>(?-i:PIN))"
-)
 _LATER_STEMS = ("pass", "kennwort", "wachtw", "palavra", "mot de passe", "contrase", "clave", "senha",
           "пароль", "key", "token", "secret", "pin")  # fmt: skip
-_AFTER_NAME = (
-    r"[\"'`*)\]\\]{0,4}(?:\s{0,4}(?:\Z|[.,;!?)\]\n\"]|\\n|\\\")|\s(?P<on>(?:for|of|on|at|in|here|there|now|since"
-    r"|fürs?|von|vom|zum|im|am|auf|bei|pour|de|du|des|sur|del|para|en|do|da"
-    r"|(?:and|but|so|und|et|y|e)\s(?!\w*(?:token|user|login|secret|key|auth|session|account)))\b))"
-)
 
 
 def _values_before_names(text: str, lowered: str) -> Iterator[Span]:
@@ -454,9 +376,9 @@ def _values_before_names(text: str, lowered: str) -> Iterator[Span]:
     for stem in _LATER_STEMS:
         at = lowered.find(stem)
         while at >= 0:
-            name = compiled(_LATER_NAME).match(text, at)
-            ends = compiled(_AFTER_NAME).match(text, name.end()) if name else None
-            match = compiled(_VALUE_BEFORE_NAME).search(text[max(0, at - 200) : at]) if ends else None
+            name = _PHRASES["later name"].match(text, at)
+            ends = _PHRASES["after name"].match(text, name.end()) if name else None
+            match = _PHRASES["value before name"].search(text[max(0, at - 200) : at]) if ends else None
             if name and ends and match and (span := _value_before_name(text, name, ends, match)):
                 yield ("api-key" if name["key"] else str(name.lastgroup), *span)
             at = lowered.find(stem, at + len(stem))
@@ -513,26 +435,6 @@ _CARD_NUMBER = (
     rf"(?P<rest>(?P=four)\d{{3}}(?!\d))?(?!{_DIGIT_GAP}(?!20\d\d|0[1-9]\d\d|1[0-2]\d\d)\d{{4}}(?!\d))"
     rf"|\d{{4}}(?P<six>{_DIGIT_GAP})\d{{6}}(?P=six)\d{{4,5}}|\d{{12,19}})(?![A-Za-z0-9_]|\.\w|-\d)"
 )
-# First digits and lengths in use: Visa, Mastercard, American Express, Discover, JCB, UnionPay, Diners.
-_COMMON_ISSUERS = (
-    r"4\d{15}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}"
-    r"|6(?:011|4[4-9]\d|5\d\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
-)
-# Rarer ones: Diners' fourteen, Maestro and its like, thirteen or nineteen digits.
-_RARE_ISSUERS = r"3(?:0[0-5]|[689]\d)\d{11}|4\d{12}(?:\d{6})?|(?:5[06-8]|6\d)\d{10,17}"
-_CARD_WORD = (
-    r"(?i)card|\bvisa\b|amex|american express|maestro|diners|union ?pay|\bjcb\b|discover|\bcvv|\bcvc|\bpan\b"
-    r"|kart[ae]|carte|tarjeta|cart[ãa]o|карт|カード|卡|카드"
-)
-_CARD_LABEL = (
-    r"(?i)(?:(?P<thing>order|invoice|ticket|tracking|parcel|booking|reference|ref|serial|imei|iccid|isbn|ean|gtin"
-    r"|upc|sku|timestamp|\bts|nonce|seed|snowflake|message|msg|chat|user|thread|channel|job|build|run|trace|span"
-    r"|request|session|transaction|commit|tweet|post|status|video|meeting|zoom|item|product|customer|member"
-    r"|bestell\w*|rechnung\w*|kunden\w*|artikel\w*|commande|facture|pedido|cliente|注文|订单)"
-    r"|_?id|№|#|(?P<number>\bno|nr|num|number|nummer|número|numéro|番号|号码))s?"
-    r"[\"'`*]{0,2}[ _-]?(?:no|nr|num|numbers?|nummer|番号|号|id|ids|key)?[.:#=\"'`*]{0,4}"
-    r"(?: (?:is|was|ist|est|es))?[ \"'`#:=：]{0,3}$"
-)
 _EIGHT_DIGITS = late(rf"\d{{4}}{_DIGIT_GAP}?\d{{4}}")
 
 
@@ -546,8 +448,8 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
     """The spans of card numbers."""
     if not _EIGHT_DIGITS.search(text):  # most texts: no pattern is compiled for them
         return
-    card_word, label_word = compiled(_CARD_WORD), compiled(_CARD_LABEL)
-    common, rarer = compiled(_COMMON_ISSUERS), compiled(_RARE_ISSUERS)
+    card_word, label_word = _PHRASES["card word"], _PHRASES["card label"]
+    common, rarer = _PHRASES["common issuers"], _PHRASES["rare issuers"]
     for match in compiled(_CARD_NUMBER).finditer(text):
         start = match.start()
         before = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start]
@@ -832,60 +734,26 @@ def _merge_spans(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]
 # "What is the database password?", "wintergreen22": only the question says that the answer is a secret.
 
 
-_SECRET_WORDS = (
-    rf"{_PASSWORD}|pass[ -]?key|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
-    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|(?<!which )pin|(?-i:PIN|PAT)|t?otp|cvv|cvc"
-    r"|ssn|bearer)\b"
-    r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
-    r"|(?:seed|recovery) phrase|card number|connection string|auth(?:orization)? header|combination of"
-    r"|\b(?:api|access|licen[cs]e|wi-?fi|encryption|sign\w+|private|master|client|ssh|gpg|deploy|account|product"
-    r"|recovery|activation|admin|root|security|service|your)[ -]?keys?\b"
-    r"|\b(?:door|gate|alarm|entry|access|security|safe|lock|unlock|2fa|mfa|verification|confirmation|recovery"
-    r"|backup|login|activation|one[ -]time|sms|t?otp|pin|two[ -]factor|auth\w*|pairing|(?:six|6)[ -]digit)"
-    r"[ -]?codes?\b"
-    r"|\b(?<!error )code from (?:the|your) (?:authenticator(?: app)?|sms|text(?: message)?|e-?mail)\b"
-    r"|kennwört|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
-    r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs|einmal|fizierungs)"
-    r"\w*-?code"
-    r"|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
-    r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart)|sms|à usage unique)"
-    r"|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|un solo uso|la (?:puert|alarm))"
-    r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
-    r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
-    r"|(?:API|アクセス)キー"
-)
-_NAMES_SECRET = late(_SECRET_WORDS, re.IGNORECASE)
-_TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w{{0,20}}\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
-_ASKS_FOR_SECRET = late(
-    r"(?:\b(?:what|which|enter|type|paste|provide|give|send|share|tell|need|welche\w*|was|wie|gib|nenn\w*"
-    rf"|quel\w*|donne\w*|qué|cuál\w*|dame|qual|quale|dimmi)\b[^?？\n]{{0,80}}?)(?:{_SECRET_WORDS})\w*"
-    r"(?=\s*(?:[?？.,:`\"”]|(?:for|from|of|to|on|in|is|does|did|you|i|we|should|please|here|für|zum|zur|von|ist|pour|du"
-    r"|de|para|del\w{0,3}|d[aio]|per|der)\b|\Z))"
-    r"|(?:パスワード|パスコード|暗証番号|合言葉|トークン|キー|鍵|認証コード)"
-    r"(?:は[?？]|[はをが][^?？\n]{0,20}(?:何|教え|入力))",
-    re.IGNORECASE,
-)
 _QUESTION_LENGTH, _ANSWER_LENGTH = 300, 200
 """Characters at the end of a turn that may ask for a secret, and of a turn that may answer it."""
 _QUOTES = "\"'`.,;:?()<>“”‘’„«»「」"
 
-_ASKS_FOR_PASSWORD = late(rf"pass|{_PASSWORD}", re.IGNORECASE)
 _VARIABLE = late(r"[A-Z]+(?:_[A-Z]+)*_(?:KEY|TOKEN|SECRET)(?:_\d)?")
 
 
 def names_secret(text: str) -> bool:
     """Whether a text has a word for a secret: "password", "API key"."""
-    return _NAMES_SECRET.search(text) is not None
+    return _PHRASES["names secret"].search(text) is not None
 
 
 def tells_secret(text: str) -> bool:
     """Whether a number or a word with digits follows a word for a secret."""
-    return _TELLS_SECRET.search(text) is not None
+    return _PHRASES["tells secret"].search(text) is not None
 
 
 def redact_answer(question: str, answer: str) -> str:
     """A short answer without the secret that the end of the question asks for; else the answer itself."""
-    if len(answer) > _ANSWER_LENGTH or not _ASKS_FOR_SECRET.search(question[-_QUESTION_LENGTH:]):
+    if len(answer) > _ANSWER_LENGTH or not _PHRASES["asks for secret"].search(question[-_QUESTION_LENGTH:]):
         return answer
     words = answer.split()
     if len(words) > 3 and answer.islower() and all(map(str.isalpha, words)) and _is_passphrase(answer):
@@ -893,7 +761,7 @@ def redact_answer(question: str, answer: str) -> str:
     if len(words) > 1 and re.fullmatch(r"[\d ]{4,}\W?", answer):  # 482 913
         return "[redacted: secret]"
     values = {word.strip(_QUOTES) for word in words}
-    if not _ASKS_FOR_PASSWORD.search(question):  # "Which secret should I use?", "DEPLOY_KEY_2"
+    if not _PHRASES["asks for password"].search(question):  # "Which secret should I use?", "DEPLOY_KEY_2"
         values = {value for value in values if not _VARIABLE.fullmatch(value)}
     for value in sorted(filter(None, values), key=len, reverse=True):
         digits = value.isdigit() and len(value) > 3
