@@ -75,6 +75,7 @@ from ua_memory.text.wording import MOVED, around
 _PHRASES = Phrases(
     "date_phrases.txt",
     re.IGNORECASE,
+    month="|".join(filter(None, std_calendar.month_name)),
     weekday="|".join(std_calendar.day_name),
     at_the_moment=AT_THE_MOMENT,
     before_now=BEFORE_NOW,
@@ -371,11 +372,12 @@ def range_between(text: DateText, i: int) -> Found | None:
     j = joined(text, left[1], joins)
     if j is None:
         return None
-    if text.low(j) in ("now", "present", date) or text.low(text.skip(j, ("the",))) == "present":
-        return DateSpan(first_day(resolve(text, left[0])), text.today + DAY), text.skip(j, ("the",)) + 1
+    after = text.skip(j, ("the",))
+    if text.low(j) in ("now", "date") or text.low(after) == "present":
+        return DateSpan(first_day(resolve(text, left[0])), text.today + DAY), after + 1
     if joins is None and text.low(left[1]) in ("and", "or") and text.low(j) in PART:
         return None
-    right = _end_in_month(text, left[0], j) or time_point(text, text.skip(j, ("the",))) or time_point(text, j)
+    right = _end_in_month(text, left[0], j) or time_point(text, after) or time_point(text, j)
     if right is None or (joins is None and not _have_same_grain(left[0], right[0])):
         return None
     return _make_range(text, left[0], right[0]), right[1]
@@ -798,15 +800,6 @@ def _valid_day(year: str, month: str, day: str) -> str | None:
     return None
 
 
-_CLOCK = late(
-    r"(?P<at>\b(?:at|a\s+las?|um|gegen|à|vers|às|om|alle(?:\s+ore)?)\s+|の)?(?<![\d.:-])(?P<hour>[01]?\d|2[0-3])"
-    r"(?:[:h時](?P<minute>[0-5]\d))?\s*(?P<unit>uhr|uur|h|heures?|hs|時|(?P<half>[ap])\.?m\b)?(?![\w:-])"
-    r"(?:\s+(?:de la|da|du|del|di|de l['’]|dell['’])\s*"
-    r"(?:(?P<late>tarde|noche|noite|sera|pomeriggio|soir|après-midi)|mañana|manhã|mattina|matin)\b)?",
-    re.IGNORECASE,
-)
-
-
 def parse_when(text: str, now: datetime) -> str:
     """The days of a text in the format of a fact's `when:`: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
     at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
@@ -814,7 +807,7 @@ def parse_when(text: str, now: datetime) -> str:
     ValueError."""
     for word, clock_time in (("noon", "12:00"), ("midnight", "00:00")):
         text = re.sub(rf"\b(?:at )?(?:12(?::00)? )?{word}\b", clock_time, text, flags=re.IGNORECASE)
-    found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]
+    found = [one for one in _PHRASES["clock"].finditer(text) if one["at"] or one["minute"] or one["unit"]]
     clock = found[-1] if found else None
     rest = text[: clock.start()] + text[clock.end() :] if clock else text
     first, last = parse_days(rest.strip() or ("today" if clock else ""), now, nearest=True)
@@ -878,21 +871,6 @@ def _is_month_first(zone: tzinfo | None) -> bool:
 # The days that a statement is about, read from its words relative to the day it was said.
 
 
-_MONTHS = "|".join(name for name in std_calendar.month_name if name)
-_SEASON = "spring|summer|autumn|winter"
-_DAYS = "|".join(std_calendar.day_name)
-_PERIOD = late(
-    rf"\b(?i:(?:on|from|starts?|begins?|comes|arrives?|leaves?|ends?) (?P<day>{_DAYS})(?!s))|"
-    rf"(?i:\b(?<!from the )end of )(?:{_MONTHS})|"
-    r"(?i:\b(?:is|are|due|starts?|begins?|ends?|leaves?|arrives?|expires?|again|back) in) "
-    r"(?P<ahead>\w+ (?:days?|weeks?|months?))\b|"
-    rf"\b(?:(?i:in|since|during|by|until|from) (?:early |mid-|late )?(?:{_MONTHS})"
-    r"(?! \d| ?,? ?\d{4}| (?:to|until|till) )|"
-    rf"(?i:this|last|next|in the|in) (?:{_SEASON})(?: of (?:19|20)\d\d)?|"
-    rf"(?i:in|since|during) (?:19|20)\d\d\b|\bQ[1-4] (?:19|20)\d\d)\b"
-)
-"""Periods without a day or year. `spans` skips them, since a flush must not guess; in a text that was
-written on a known day the nearest one is meant."""
 _HYPHEN = late(r"(?<![\w.-])(\d{1,2})-(\d{1,2})(?![\d-])")
 _RANGE_SIGN = late(r"\s*(?:to|until|till|through|[-–—])\s*(?:the )?")
 _FIRST_DAY = late(
@@ -900,28 +878,6 @@ _FIRST_DAY = late(
     r"|(\d\d?)(?:st|nd|rd|th)? ?(?:to|until|till|through|[-–—])) ?(?:the )?$"
 )
 _LAST_DAY = late(r" ?[–—] ?(\d\d?)(?:st|nd|rd|th)?(?![\w:.,]*\d)")
-_RELATIVE = late(
-    r"\b(?:yesterday|tomorrow|ago|week after next"
-    rf"|(?:last|next|of this) (?:week|month|year|weekend|{_DAYS}))\b"
-)
-_SHORT_DAY = r"(0?[1-9]|[12]\d|3[01])\.(?:(0?[1-9]|1[0-2])\.)?"
-_IN_YEAR = r"(?:19|20)\d\d\b"
-_ON = (
-    r"(?<!\w)(?:am|vom|zum|ab|(?<!\.\s)bis|de[nrm](?!\s+\S+\s+(?-i:[A-ZÄÖÜ]))|seit"
-    r"|(?-i:Mo|Di|Mi|Do|Fr|Sa|So)\.?,?|\w+(?:tag|day|woch),?)\s+"
-)
-_SLASHED = late(
-    r"(?:(?<![\w/.,-])(?=\S+/\d{4})|\b(?:le|el|il|du|del|dal|au|al) |^(?!1/2|[12]/3|[13]/4))"
-    r"(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])(?:/((?:19|20)\d\d))?(?![\w/])"
-    r"(?! (?:tasses?|cuill\w+|verres?|litres?|tazas?|cuchara\w+|vasos?|litros?|tazz[ae]|cucchiai\w*"
-    r"|bicchier[ei]|litr[oi]|xícaras?|colher\w*|copos?|tassen?|becher|liter|[ckm]?[gl])\b)"
-)
-_SHORT_DATE = late(
-    rf"(?<![\w.,:/-])(?:(?:(?:{_ON}|^|(?<=[:(,]\s)){_SHORT_DAY}\s*(?:bis(?:\s+zum)?|und|[-–—])\s*)|{_ON}"
-    rf"|(?=[\d.]+\s?{_IN_YEAR})){_SHORT_DAY.replace('.)?', '.)')}(?:\s?({_IN_YEAR})(?!\.?\d)|(?![\d\w]))",
-    re.I,
-)
-"""A German date, or a period between two: "am 2.12.", "21.12. bis 6.1.", "3.4.1948"."""
 _CLAUSE_TEXT = late(r"(?:[^,;:!?.]|(?<=\d)(?<!\d{3})\.|[.,:](?=\s?\d))+")
 _CLAUSE_SIGN = late(r"[,;:–]\s")
 _WORD = late(r"\w+")
@@ -986,7 +942,7 @@ def when_in_text(text: str, said: date | None, *, several: bool = False) -> str 
 
 def with_dots(text: str) -> str:
     """A text that is not in English with its dates as in German: `le 3/12`, `04/06/1939`."""
-    return _SLASHED.sub(lambda m: f"am {m[1]}.{m[2]}.{m[3] or ''}", text)
+    return _PHRASES["slashed"].sub(lambda m: f"am {m[1]}.{m[2]}.{m[3] or ''}", text)
 
 
 def when_field(start: date, end: date) -> str:
@@ -1001,14 +957,6 @@ def when_field(start: date, end: date) -> str:
         if start.year == last.year and (start.month, last.month) == (1, 12):
             return f"{start:%Y}"
     return f"{start}/{last}"
-
-
-_NUMBERED = late(
-    r"\b(?P<name>[^\W\d_]+(?:-feira)?),?\s+(?:the |den |dem |le |il |el |dia )?"
-    r"(?P<day>\d{1,2})(?:st|nd|rd|th|º|\.(?!\d))?"
-    r"(?![\w:/€$%°–-]|[.,]\d|\s?(?:uhr|h|[ap]m)\b)(?=(?P<rest>(?:\s+[^\W\d_]+){0,2}))",
-    re.I,
-)
 
 
 def _with_numbered_weekdays(text: str, said: date) -> str:
@@ -1026,7 +974,7 @@ def _with_numbered_weekdays(text: str, said: date) -> str:
         day = day_on_weekday(number, int(found["day"]), said)
         return day.isoformat() if day else found["day"]  # farther off; not the coming weekday
 
-    return _NUMBERED.sub(in_digits, text)
+    return _PHRASES["numbered weekday"].sub(in_digits, text)
 
 
 def named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
@@ -1064,7 +1012,7 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
         yield start, (start + timedelta(days=31)).replace(day=1)
     code = None if dated or short or months or _PHRASES["lasting"].search(text) else language(text)
     english = " ".join(word for word, _, _ in translated(text, code)) if code else ""
-    for part in filter(_RELATIVE.search, english.split(",")):
+    for part in filter(_PHRASES["relative"].search, english.split(",")):
         yield from _periods_in_english(part, said)
     days = [*_dated_days(dated, said, past=bool(_PHRASES["past only"].search(text)))]
     if len(days) == 2 and _PHRASES["from to"].search(text):
@@ -1088,7 +1036,7 @@ def _dated_days(
 def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The German dates of a text, and periods between two; without a year the nearest is meant."""
     past = _PHRASES["past only"].search(text)
-    for match in _SHORT_DATE.finditer(text):
+    for match in _PHRASES["short date"].finditer(text):
         first, first_month, day, month, year = (int(part or 0) for part in match.groups())
         with suppress(ValueError):
             begins = first_month or month, first or day
@@ -1109,7 +1057,7 @@ def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
     taken = [(span.at, span.to) for span in named]
     yield from _with_ranges(text, named)
     yield from ((day, day + timedelta(days=1)) for day in implied_days(text, said))
-    for match in _PERIOD.finditer(text):
+    for match in _PHRASES["period"].finditer(text):
         if any(at < match.end() and match.start() < to for at, to in taken):
             continue
         if match["day"]:
