@@ -25,6 +25,7 @@ from ua_memory.text.calendar import (
     moments,
 )
 from ua_memory.text.names import (
+    GERMAN,
     NO_NAMES,
     ORDINARY,
     STOP_WORDS,
@@ -490,11 +491,7 @@ class SourceText:
             return True
         if kind in ("name", "opening") and self._names_month(MONTH_NAMES.get(claim.casefold(), 0)):
             return True
-        if (
-            kind == "name"
-            and len(_cue("german").findall(self._line))
-            and _root(claim.casefold()) in self._roots
-        ):
+        if kind == "name" and GERMAN.search(self._line) and _root(claim.casefold()) in self._roots:
             return True  # a noun
         if kind == "name":
             return all(_word_forms(part) & self._words for part in claim.split("-") if part)
@@ -1129,7 +1126,7 @@ def _name_roots(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[
     small = {word for text in evidence for word in _LOWER_CASE_WORD.findall(text)}
     for text in (*statement, *evidence):
         plain = _normalize(text)
-        german, foreign = len(_cue("german").findall(plain)) > 1, is_foreign(plain)
+        german, foreign = len(GERMAN.findall(plain)) > 1, is_foreign(plain)
         for line in plain.split("\n"):
             label = _cue("label").match(line)
             found |= {word.casefold() for word in label[1].split()} if label else set()
@@ -1616,7 +1613,7 @@ def _reverses_verb(mine: str, theirs: str) -> bool:
     """Whether the words before and after a shared verb are exchanged in the other clause."""
     both = f"{mine} {theirs}"
     bound = _has_cue("passive agent", both) or not {*both.split()}.isdisjoint(little_words()["markers"])
-    if bound or len(_cue("german").findall(both)) > 1:
+    if bound or len(GERMAN.findall(both)) > 1:
         return False
     one, other = _WORD_OR_NUMBER.findall(mine), _WORD_OR_NUMBER.findall(theirs)
     forms = {word.removesuffix("s"): n for n, word in enumerate(other)}
@@ -1676,7 +1673,7 @@ def _swaps_names(mine: str, theirs: str, names: Set[str]) -> bool:
     for a, b in itertools.permutations(names, 2):
         if one.index(a) < one.index(b) and other.index(b) < other.index(a):
             between = {*one[one.index(a) + 1 : one.index(b)]} & {*other[other.index(b) + 1 : other.index(a)]}
-            if len(_cue("german").findall(f"{mine} {theirs}")) > 1:  # the verb stands last
+            if len(GERMAN.findall(f"{mine} {theirs}")) > 1:  # the verb stands last
                 between = {one[-1]} & {other[-1]}
             apart = {*little_words()["markers"], "and"} - {"to", "à", "a"}
             if between - names and apart.isdisjoint((_word_before(mine, b), _word_before(theirs, a))):

@@ -17,6 +17,13 @@ from ua_memory.text.patterns import data_text, language_words, late, stem_words
 from ua_memory.text.wording import goes_on
 
 _LISTS = tomllib.loads(data_text("name_words.toml"))
+
+
+def _either(kind: str) -> str:
+    """A pattern for the words of a list, each of which may be a pattern itself."""
+    return f"(?:{'|'.join(_LISTS[kind].split())})"
+
+
 ORDINARY = frozenset(_LISTS["ordinary"].split())
 """Words that are capitalised only because they begin a sentence."""
 
@@ -45,19 +52,11 @@ NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
-_COMMON_NOUN = late(
-    r"\w+n(?:umme)?r|(?:[A-Z]\w*)?(?:[Aa]rzt|[Ää]rztin|[Aa]nw[aä]lt(?:in)?)|(?:Ex-?)?[Ff]reund(?:in)?"
-    r"|Kolleg(?:e|in)|Chefin|Nachbar(?:in)?|Kund(?:e|in)|Vermieter(?:in)?|Lehrer(?:in)?|Bruder|Schwester|Sohn"
-    r"|Tochter|Vater|Mutter|Hund|Katze|Kater"
-)
+_COMMON_NOUN = late(_either("german_nouns"))
 """A German noun before a name or number: "Freundin Ines", "Kundennummer 12"."""
 _ABSTRACT_NOUN = late(r"(?!Samsung|Hartung|Hornung)\w{4,}(?:ung|[hk]eit|schaft)(?:en)?|\w{3,}tät")
 """A German noun that is no name alone; "Universität Wien" is one."""
-_OF_NOUNS = (
-    r"(?:(?<![Ii\d] )(?<!\d)[Aa]m|pro|(?i:d(?:er|ie|as|en|em)|zu[mr]|beim|vom|ins|im"
-    r"|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?"
-    r"|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|mehrere|viele))"
-)
+_OF_NOUNS = _either("german_of_nouns")
 _GERMAN_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
 _GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} (?:[a-zäöüß]{{3,}}e[mnrs]? )?$")
 """A German article (`zum` has one), possessive or number. The word after it is a noun, and all nouns are
@@ -68,10 +67,8 @@ _JOINT = late(r" (?:d[aeiou]|dos|del|del(?:la|le|lo)|dei|degli|de l[ao]s?) ")
 are German articles, too."""
 _ENGLISH = late(r"(?i)(?<!\w)(?:the|is|are|to|and|with|can|could|did|does|will|would|should|what|how)(?!\w)")
 
-_GERMAN = late(
-    r"(?i)(?<!\w)(?:der|das|den|dem|und|ist|sind|nicht|ein|eine[mnrs]?|ich|wir|sie|für|mit|auf|bei|von|zum|zur|im|wenn"
-    r"|auch|wird|hat|haben|oder|nur|nach|über|bis|aus)(?!\w)"
-)
+GERMAN = late(rf"(?i)(?<!\w){_either('german')}(?!\w)")
+"""The small words of German."""
 
 LABELS = frozenset(_LISTS["labels"].split())
 """Words before a colon that are no speaker."""
@@ -83,7 +80,7 @@ def names(text: str) -> tuple[str, ...]:
     Code, paths and URLs hold none. A word that opens a sentence counts only as part of a longer name.
     """
     found: dict[str, None] = {}
-    german = _GERMAN.search(text) is not None and not _ENGLISH.search(text)
+    german = GERMAN.search(text) is not None and not _ENGLISH.search(text)
     for words, opens in _capitalised_runs(text):
         first = opens and (len(words) == 1 or _is_opener(words[0]))
         words = words[1:] if first else words
@@ -182,15 +179,9 @@ _QUERY_WORDS = frozenset(_LISTS["querying"].split())
 _URL = r"(?i:[a-z][a-z0-9+.-]*://[^\s<>\"'`]+)"
 _ADDRESS = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _NUMBERED_HOST = r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?"
-_HOST = (
-    r"(?i:(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|org|net|io|dev|ai|app|co|uk|de|fr|eu|us|ua|edu|gov|info|local"
-    r"|internal|sh|me|cloud)(?::\d+)?)"
-)
+_HOST = rf"(?i:(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+{_either('hosts')}(?::\d+)?)"
 _PATH = r"(?:~|\.{1,2})?/[\w.@~+-]+(?:/[\w.@~+-]*)*|[\w.@~+-]+(?:/[\w.@~+-]+)+|[A-Za-z]:\\[\w.\\ -]*[\w.]"
-_FILE = (
-    r"[\w-]+\.(?:py|md|js|ts|tsx|jsx|json|toml|yaml|yml|txt|rs|go|c|h|cpp|java|rb|sh|sql|html|css|csv|pdf|log"
-    r"|ini|cfg|env|lock)"
-)
+_FILE = rf"[\w-]+\.{_either('files')}"
 _HANDLE = r"@[A-Za-z][\w-]*(?:\.\w+)*"
 _IDENTIFIER = (
     r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)*\(\)|[A-Za-z]\w*(?:_\w+)+|_\w+|[a-z]+(?:[A-Z][a-z0-9]*)+"
