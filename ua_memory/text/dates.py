@@ -58,10 +58,9 @@ from ua_memory.text.calendar import (
     yearly_day,
 )
 from ua_memory.text.calendar import joined as joined_stretch
-from ua_memory.text.foreign_dates import language, languages, translated
+from ua_memory.text.foreign_dates import PHRASES, language, languages, translated
 from ua_memory.text.names import STOP_WORDS, foreign_stop_words, is_foreign
-from ua_memory.text.patterns import Phrases, late
-from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW
+from ua_memory.text.patterns import late
 from ua_memory.text.relative_dates import anchor, day_at, month_at, relative
 from ua_memory.text.wording import MOVED, around
 
@@ -72,15 +71,6 @@ from ua_memory.text.wording import MOVED, around
 # last week), then which part of it is meant.
 
 
-_PHRASES = Phrases(
-    "date_phrases.txt",
-    re.IGNORECASE,
-    month="|".join(filter(None, std_calendar.month_name)),
-    weekday="|".join(std_calendar.day_name),
-    at_the_moment=AT_THE_MOMENT,
-    before_now=BEFORE_NOW,
-)
-"""The words by which a text speaks of the past, of what is to come, of a habit and so on."""
 _SIZES = {
     "day": 1,
     "weekend": 2,
@@ -533,19 +523,19 @@ Order = Literal["latest", "earliest"]
 
 def asks_past(text: str) -> bool:
     """Whether a query asks for something that may no longer be true."""
-    return bool(_PHRASES["past"].search(text))
+    return bool(PHRASES["past"].search(text))
 
 
 def asks_number(text: str) -> bool:
     """Whether a query asks for a number, as of a phone or a policy: the newest of those as good is valid."""
-    return bool(_PHRASES["number"].search(text))
+    return bool(PHRASES["number"].search(text))
 
 
 def requested_order(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
     """The order that a query asks for, ignoring the places `read` as dates ("the last ten days")."""
     for at, to in read:
         text = text[:at] + "," * (to - at) + text[to:]
-    latest, earliest = _PHRASES["latest"].search(text), _PHRASES["earliest"].search(text)
+    latest, earliest = PHRASES["latest"].search(text), PHRASES["earliest"].search(text)
     if latest and (not earliest or latest.start() <= earliest.start()):
         return "latest"
     return "earliest" if earliest else None
@@ -603,9 +593,9 @@ _STATEMENT = late(r"(?!(?:i|we|you|he|she|they)\b)\w+\s.*\s(?:i|we|you|he|she|th
 
 def timing_event(text: str) -> TimedByEvent | None:
     """The event that a query gives its time by, or None. To be called only if `read` finds no time."""
-    found = _PHRASES["event"].search(text[:LONGEST])
+    found = PHRASES["event"].search(text[:LONGEST])
     if not found:
-        abroad = _PHRASES["event abroad"].search(text[:LONGEST])
+        abroad = PHRASES["event abroad"].search(text[:LONGEST])
         return abroad and _at_distance(abroad)
     if not re.search(r"[^\W\d_]{3}", found["phrase"]):
         return None
@@ -632,12 +622,12 @@ def _at_distance(found: re.Match[str]) -> TimedByEvent:
 
 def is_planned(text: str) -> bool:
     """Whether a text speaks of a plan, a wish, or something cancelled."""
-    return _PHRASES["planned"].search(text) is not None
+    return PHRASES["planned"].search(text) is not None
 
 
 def has_happened(text: str) -> bool:
     """Whether a text speaks of something that happened."""
-    return _PHRASES["happened"].search(text) is not None
+    return PHRASES["happened"].search(text) is not None
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -690,7 +680,7 @@ def read(text: str, now: datetime, zone: tzinfo | None = None, *, ahead: bool = 
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
     month_first = _is_month_first(zone or now.tzinfo)
-    coming = (ahead or _PHRASES["asks ahead"].search(text)) and not _PHRASES["asks back"].search(text)
+    coming = (ahead or PHRASES["asks ahead"].search(text)) and not PHRASES["asks back"].search(text)
     kind = _ComingText if coming else DateText
     found = _find_phrases(kind.of(text, local, zone or now.tzinfo, month_first))
     if kind is _ComingText and any(tense(text, *at) == "past" for _, at in found):
@@ -807,7 +797,7 @@ def parse_when(text: str, now: datetime) -> str:
     ValueError."""
     for word, clock_time in (("noon", "12:00"), ("midnight", "00:00")):
         text = re.sub(rf"\b(?:at )?(?:12(?::00)? )?{word}\b", clock_time, text, flags=re.IGNORECASE)
-    found = [one for one in _PHRASES["clock"].finditer(text) if one["at"] or one["minute"] or one["unit"]]
+    found = [one for one in PHRASES["clock"].finditer(text) if one["at"] or one["minute"] or one["unit"]]
     clock = found[-1] if found else None
     rest = text[: clock.start()] + text[clock.end() :] if clock else text
     first, last = parse_days(rest.strip() or ("today" if clock else ""), now, nearest=True)
@@ -893,14 +883,14 @@ _MAY_NAME_A_DAY = late(
 def _without_old_date(clause: re.Match[str]) -> str:
     """A clause without a date that something was moved from. Only in German and Dutch may the verb follow:
     "the trip from 3 to 12 May was moved" has a period."""
-    old = _PHRASES["old date"].search(clause[0])
+    old = PHRASES["old date"].search(clause[0])
     before = clause[0] if not old or old[0][0] in "vV" else clause[0][: old.end()]
     return clause[0].replace(old[0], "", 1) if old and MOVED.search(before) else clause[0]
 
 
 def _with_new_day(text: str) -> str:
     """A text with the day that something is moved to in the place of the day before, if it has no month."""
-    moved = _PHRASES["within month"].search(text)
+    moved = PHRASES["within month"].search(text)
     if not moved or not foreign_dates.is_month(moved["month"]) or not MOVED.search(text):
         return text
     new = f"{moved['between']}on {moved['day']} {moved['month']}"
@@ -923,18 +913,18 @@ def when_in_text(text: str, said: date | None, *, several: bool = False) -> str 
         return first if first == other else None
     text = _with_new_day(text)
     text = _CLAUSE_TEXT.sub(_without_old_date, with_dots(text) if is_foreign(text) else text)
-    text = _with_numbered_weekdays(_PHRASES["recurring"].sub(" ", text), said)
-    stated = _PHRASES["reason"].sub(" ", text)
+    text = _with_numbered_weekdays(PHRASES["recurring"].sub(" ", text), said)
+    stated = PHRASES["reason"].sub(" ", text)
     found = set(named_periods(stated, said))
     if len(found) > 1:
-        found = set(named_periods(_PHRASES["born"].sub(" ", stated), said))
+        found = set(named_periods(PHRASES["born"].sub(" ", stated), said))
     coming = [days for days in found if said < days[0] == days[1] - DAY]
-    if len(found) > 1 and several and coming and not _PHRASES["denies"].search(text):
+    if len(found) > 1 and several and coming and not PHRASES["denies"].search(text):
         found = {min(coming)}
     if len(found) != 1:
         return None
     start, end = found.pop()
-    weekdays = {day.weekday() for day, _ in _weekdays(_PHRASES["not then"].sub(" ", stated), said)}
+    weekdays = {day.weekday() for day, _ in _weekdays(PHRASES["not then"].sub(" ", stated), said)}
     if end - start == timedelta(days=1) and {start.weekday()} < weekdays:
         return None
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
@@ -942,7 +932,7 @@ def when_in_text(text: str, said: date | None, *, several: bool = False) -> str 
 
 def with_dots(text: str) -> str:
     """A text that is not in English with its dates as in German: `le 3/12`, `04/06/1939`."""
-    return _PHRASES["slashed"].sub(lambda m: f"am {m[1]}.{m[2]}.{m[3] or ''}", text)
+    return PHRASES["slashed"].sub(lambda m: f"am {m[1]}.{m[2]}.{m[3] or ''}", text)
 
 
 def when_field(start: date, end: date) -> str:
@@ -974,7 +964,7 @@ def _with_numbered_weekdays(text: str, said: date) -> str:
         day = day_on_weekday(number, int(found["day"]), said)
         return day.isoformat() if day else found["day"]  # farther off; not the coming weekday
 
-    return _PHRASES["numbered weekday"].sub(in_digits, text)
+    return PHRASES["numbered weekday"].sub(in_digits, text)
 
 
 def named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
@@ -985,10 +975,10 @@ def named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 def _appointments(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The coming days that a text names by their weekday, if it has one time of day: "Ok, Friday 8 pm"."""
-    if len(_PHRASES["time of day"].findall(text)) != 1 or _PHRASES["bygone"].search(text):
+    if len(PHRASES["time of day"].findall(text)) != 1 or PHRASES["bygone"].search(text):
         return
     for coming, at in _weekdays(text, said):
-        if tense(text, at, at) != "past" and not _PHRASES["plural does"].search(text[:at]):
+        if tense(text, at, at) != "past" and not PHRASES["plural does"].search(text[:at]):
             yield coming, coming + DAY
 
 
@@ -1010,12 +1000,12 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
     months = [] if dated or short else foreign_dates.months_of_years(text)
     for start in (date(year, month, 1) for year, month in months):
         yield start, (start + timedelta(days=31)).replace(day=1)
-    code = None if dated or short or months or _PHRASES["lasting"].search(text) else language(text)
+    code = None if dated or short or months or PHRASES["lasting"].search(text) else language(text)
     english = " ".join(word for word, _, _ in translated(text, code)) if code else ""
-    for part in filter(_PHRASES["relative"].search, english.split(",")):
+    for part in filter(PHRASES["relative"].search, english.split(",")):
         yield from _periods_in_english(part, said)
-    days = [*_dated_days(dated, said, past=bool(_PHRASES["past only"].search(text)))]
-    if len(days) == 2 and _PHRASES["from to"].search(text):
+    days = [*_dated_days(dated, said, past=bool(PHRASES["past only"].search(text)))]
+    if len(days) == 2 and PHRASES["from to"].search(text):
         (start, _), (_, end) = days
         yield start, end if end > start else end.replace(year=end.year + 1)
     else:
@@ -1035,8 +1025,8 @@ def _dated_days(
 
 def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The German dates of a text, and periods between two; without a year the nearest is meant."""
-    past = _PHRASES["past only"].search(text)
-    for match in _PHRASES["short date"].finditer(text):
+    past = PHRASES["past only"].search(text)
+    for match in PHRASES["short date"].finditer(text):
         first, first_month, day, month, year = (int(part or 0) for part in match.groups())
         with suppress(ValueError):
             begins = first_month or month, first or day
@@ -1049,15 +1039,15 @@ def _short_dates(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
     text, noon = _HYPHEN.sub(r"\1–\2", text), datetime.combine(said, time(12), UTC)
-    for match in _PHRASES["day within"].finditer(text):
+    for match in PHRASES["day within"].finditer(text):
         if first := read(match[0], noon).start:
             yield (day := date.fromisoformat(first)), day + timedelta(days=1)
-    text = _PHRASES["day within"].sub(" ", text)
+    text = PHRASES["day within"].sub(" ", text)
     named = spans(text, said)
     taken = [(span.at, span.to) for span in named]
     yield from _with_ranges(text, named)
     yield from ((day, day + timedelta(days=1)) for day in implied_days(text, said))
-    for match in _PHRASES["period"].finditer(text):
+    for match in PHRASES["period"].finditer(text):
         if any(at < match.end() and match.start() < to for at, to in taken):
             continue
         if match["day"]:
@@ -1078,9 +1068,9 @@ def _day_of_week(match: re.Match[str], said: date) -> Iterator[tuple[date, date]
     before, after = around(match.string, match.start("day"), match.end("day"))
     clause = _CLAUSE_SIGN.split(before)[-1]
     if (
-        _PHRASES["habit"].search(clause)
-        or _PHRASES["plural does"].search(clause)
-        or _PHRASES["habit"].search(_CLAUSE_SIGN.split(after)[0])
+        PHRASES["habit"].search(clause)
+        or PHRASES["plural does"].search(clause)
+        or PHRASES["habit"].search(_CLAUSE_SIGN.split(after)[0])
     ):
         return
     when = tense(match.string, match.start("day"), match.end("day"))
@@ -1112,5 +1102,5 @@ def _is_upcoming(match: re.Match[str], start: date, said: date) -> bool:
     verb and the coming month is nearer."""
     before, _ = around(match.string, match.start(), match.end())
     verb = tense(match.string, match.start(), match.end())
-    alone = verb == "" and (_PHRASES["future"].search(before + match[0]) or (said - start).days > 183)
+    alone = verb == "" and (PHRASES["future"].search(before + match[0]) or (said - start).days > 183)
     return verb in ("ahead", "open") or bool(alone)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from ua_memory.text.calendar import Token, tokenize, word_tuple
-from ua_memory.text.patterns import data_text, late, without_accents
+from ua_memory.text.patterns import Phrases, data_text, late, without_accents
+from ua_memory.text.questions import AT_THE_MOMENT, BEFORE_NOW
 
 # -- languages ---------------------------------------------------------------------------------------------
 # Date words of other languages and their English words (`data/foreign_dates.toml`).
@@ -18,6 +19,15 @@ from ua_memory.text.patterns import data_text, late, without_accents
 MONTHS = word_tuple("January February March April May June July August September October November December")
 NUMBERS = (*map(str, range(1, 21)), "30")
 DAYS = word_tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+PHRASES = Phrases(
+    "date_phrases.txt",
+    re.IGNORECASE,
+    month="|".join(MONTHS),
+    weekday="|".join(DAYS),
+    at_the_moment=AT_THE_MOMENT,
+    before_now=BEFORE_NOW,
+)
+"""The forms of dates, and the words by which a text speaks of the past, of what is to come, of a habit."""
 
 
 def _parse_forms(names: str, english: tuple[str, ...]) -> dict[str, str]:
@@ -40,8 +50,8 @@ class Language:
     """The date words of a language: `names` are dates by themselves, `joins` only next to one.
 
     `phrases` are the names of several words, `signs` are words that identify the language; `doubtful` names
-    exist in another language, too. `asks` are question words that exist in English, too, and identify the
-    language only next to a name. `habits` are articles that make a weekday every one.
+    exist in another language, too, `telling` ones in none. `asks` are question words that exist in English,
+    too, and identify the language only next to a name. `habits` are articles that make a weekday every one.
     """
 
     code: str
@@ -52,6 +62,7 @@ class Language:
     doubtful: frozenset[str]
     asks: frozenset[str]
     habits: frozenset[str]
+    telling: frozenset[str]
 
 
 @cache
@@ -67,24 +78,15 @@ def languages() -> tuple[Language, ...]:
 
 
 def _language(code: str, rows: Mapping[str, str]) -> Language:
-    kinds = (frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks", "habits"))
+    kinds = (
+        frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks", "habits", "telling")
+    )
     names = (
         _parse_forms(rows["months"], MONTHS) | _parse_forms(rows["days"], DAYS) | _parse_words(rows["names"])
     )
     phrases = tuple(name for name in names if " " in name or "-" in name)
     joins = _parse_words(rows["joins"]) | _parse_forms(rows["numbers"], NUMBERS)
     return Language(code, names, phrases, joins, *kinds)
-
-
-_DAY_OF_MONTH = late(
-    r"(?<![\w.,:/-])(?:(\d{1,2})\.?\s*(?:bis(?:\s+zum)?|au|al|hasta\s+el|[-–—])\s*)?"
-    r"(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?([^\W\d_]{3,12})(?:\.?\s+(?:del?\s+)?((?:19|20)\d\d))?(?!\w)"
-    r"|(?:((?:19|20)\d\d)年)?(\d{1,2})月(\d{1,2})日"
-)
-_EACH = late(
-    r"\b(?:cada|todos\s+los|chaque|tous\s+les|jede[rsmn]?|каждый|кожного|tod[oa]s\s+[oa]s|ogni|elke|iedere)\b|毎[年月]|每[年月]",
-    re.IGNORECASE,
-)
 
 
 _SHORT_MONTHS = (
@@ -136,10 +138,10 @@ def _plain_names() -> frozenset[str]:
 def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
     """(year or 0, month, first day, last day) of the dates of a statement that are not in English: `5 de
     diciembre`, `3 mars 2027`, `12月2日`. Nothing if the statement is about every month or year."""
-    if _EACH.search(text):
+    if PHRASES["each"].search(text):
         return []
     found = []
-    for match in _DAY_OF_MONTH.finditer(text):
+    for match in PHRASES["day of month"].finditer(text):
         first, day, name, year, han_year, month, han_day = match.groups()
         number = _months().get(name.casefold(), 0) if name else int(month)
         if number:
@@ -148,12 +150,9 @@ def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
     return found
 
 
-_MONTH_OF_YEAR = late(r"(?<![Tt]he )\b([^\W\d_]{3,12})\.?\s+(?:del?\s+)?((?:19|20)\d\d)(?![\w.-])")
-
-
 def months_of_years(text: str) -> list[tuple[int, int]]:
     """(year, month) of the months that a statement names with their years: `im Januar 2027`."""
-    found = _MONTH_OF_YEAR.findall(text)
+    found = PHRASES["month of year"].findall(text)
     return [(int(year), number) for name, year in found if (number := _months().get(name.casefold()))]
 
 
@@ -329,27 +328,7 @@ _SETTLE_A_DAY = {"last<", "next<", "last", "next", "of", "before", "after"}
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
 """Words that make a year a date: `Anfang 2026`."""
 
-_TELLING = {
-    "gestern", "vorgestern", "ayer", "anteayer", "avant-hier", "ontem", "anteontem", "amanhã", "ieri",
-    "domani", "dopodomani", "gisteren", "eergisteren",
-}  # fmt: skip
-"""Names that are no word of any other language."""
-
 _FIRST = late(r"1\.?(?:er|º|°)")
-_DOTTED_DAY = late(
-    r"(?:^\s*(?=\S+\s*$)|\b(?:(?<!\bi )am|vom|zum|bis|den|dem)\s+)"
-    r"(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<month>0?[1-9]|1[0-2])\.(?![\w–-])",
-    re.IGNORECASE,
-)
-"""A day and month in German, `am 3.12.`; alone, or behind a word that no version has before it."""
-_SLASHED_DAY = late(
-    r"\b(?P<article>le|du|el|del|il|dia|(?:(?<=/\d )|(?<=/\d\d ))(?:au|al))\s+"
-    r"(?P<day>0?[1-9]|[12]\d|3[01])/(?P<month>0?[1-9]|1[0-2])"
-    r"(?![\w/–-]|[.,]\w|\s+(?:d[eiu]s?|de[il]|degli|dell[aeo]|d[oa]s?)\b|\s*d['’]"
-    r"|\s+(?:finale?|tarif|heures?|horas?|litr[eo]|kilo|élèves|enfants|personn?es?|personas|membres|voix)\b)(?<!24/7)",
-    re.IGNORECASE,
-)
-"""A day and month behind an article, `du 19/12 au 5/1`; not a part, `le 5/6 élèves`, `rempli au 3/4`."""
 _ARTICLES = {"le": "fr", "du": "fr", "au": "fr", "el": "es", "del": "es", "al": "es", "il": "it", "dia": "pt"}
 _ANY_WORD, _DIGIT = late(r"\w+"), late(r"\d")
 _MAKES_DATE = late(r"\b(?:\d{4}|1er)\b|\b1[º°]")
@@ -390,7 +369,7 @@ def language(text: str) -> str | None:
         short = bool(sure) and all(
             word in spoken.names or word in spoken.asks or _known(word, spoken) for word in words - parts
         )
-        short = short or not _TELLING.isdisjoint(names)
+        short = short or not spoken.telling.isdisjoint(names)
         dated = len(words) <= 2 and bool(names) and _MAKES_DATE.search(text) is not None
         if not names:
             bounds = {word for word in words if spoken.joins.get(word) in _BOUNDS}
@@ -399,9 +378,13 @@ def language(text: str) -> str | None:
         weight = (3 if names & spoken.names.keys() else 1) * len(names) + len(signs)
         if names and (signs or short or cyrillic or dated) and weight > score:
             best, score = spoken.code, weight
-    slashed = None if best else _SLASHED_DAY.search(text)
+    slashed = None if best else PHRASES["slashed day"].search(text)
     return best or (
-        _ARTICLES[slashed["article"].lower()] if slashed else "de" if _DOTTED_DAY.search(text) else None
+        _ARTICLES[slashed["article"].lower()]
+        if slashed
+        else "de"
+        if PHRASES["dotted day"].search(text)
+        else None
     )
 
 
@@ -421,7 +404,7 @@ def translated(text: str, code: str) -> list[Piece]:
         return in_english(text)
     spoken = next(each for each in languages() if each.code == code)
     tokens = tokenize(text.translate(_APOSTROPHES))
-    days = _DOTTED_DAY if code == "de" else _SLASHED_DAY
+    days = PHRASES["dotted day"] if code == "de" else PHRASES["slashed day"]
     numeric = {match.start("day"): match for match in days.finditer(text)}
     pieces: list[Piece] = []
     i = 0
