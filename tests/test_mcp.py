@@ -385,7 +385,7 @@ def test_a_search_says_first_that_it_has_no_answer_or_none_from_these_days(memor
     said(memory, "archival_memory_insert", content="Noor fires the kiln on Fridays.")
     for query, begins in (
         ("when is the kiln fired", "What memory has on this"),
-        ("who painted the ceiling on Fridays", "Memory has no answer to this. What is nearest follows."),
+        ("who painted the ceiling on Fridays", "Memory has no answer to this. The nearest lines follow."),
         ("when was the kiln fired in July 2024", "Memory has nothing on this from 2024-07-01 to 2024-07-31."),
     ):
         lines = said(memory, "archival_memory_search", query=query).splitlines()
