@@ -10,11 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import wording
-from ua_memory.text.patterns import late, table
+from ua_memory.text.patterns import Phrases, late
 from ua_memory.text.wording import sentences
 
 # -- format ------------------------------------------------------------------------------------------------
@@ -215,12 +214,8 @@ def show(found: SessionFile) -> bytes:
 
 
 _SPECIFIC = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
-
-
-@cache
-def _phrases() -> Mapping[str, re.Pattern[str]]:
-    """The patterns of `data/session_phrases.txt`, by name."""
-    return {name: late(pattern, re.IGNORECASE) for name, pattern in table("session_phrases.txt")}
+_PHRASES = Phrases("session_phrases.txt", re.IGNORECASE)
+"""What agents announce and offer, greetings and farewells, and what is left to do."""
 
 
 def is_announcement(text: str) -> bool:
@@ -228,7 +223,7 @@ def is_announcement(text: str) -> bool:
     if len(text) > 240 or _SPECIFIC.search(text):
         return False
     said = sentences(" ".join(text.split()).replace(": ", ". "))
-    return bool(said) and all(map(_phrases()["next_step"].match, said))
+    return bool(said) and all(map(_PHRASES["next_step"].match, said))
 
 
 def turns_to_keep(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
@@ -272,7 +267,7 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
     for turn in reversed(turns):
         if turn.speaker == "agent":
             said = sentences(" ".join(_CODE.sub(" ", turn.text).split()))
-            offer, farewell = _phrases()["offer"], _phrases()["farewell"]
+            offer, farewell = _PHRASES["offer"], _PHRASES["farewell"]
             said = [part for part in said if not offer.match(part) and not part.endswith(("?", "？"))]
             if long := [part for part in said if len(farewell.sub(" ", part)) >= 40]:
                 return _first_words(long[-1], LONGEST_OUTCOME)
@@ -291,8 +286,8 @@ def find_unfinished(turns: Sequence[SessionTurn]) -> str:
         blocks = [" ".join(block.split()) for block in _BLOCK_END.split(turn.text)]
         parts = [part for block in blocks for part in sentences(block)]
         for number, part in reversed([*enumerate(parts)]):
-            left = _phrases()["farewell"].sub(" ", part).strip()
-            if len(left) >= 12 and _phrases()["unfinished"].search(left) and not part.endswith(("?", "？")):
+            left = _PHRASES["farewell"].sub(" ", part).strip()
+            if len(left) >= 12 and _PHRASES["unfinished"].search(left) and not part.endswith(("?", "？")):
                 named = parts[number:] if part.endswith(":") else [part]
                 return _first_words(" ".join(named), LONGEST_OUTCOME)
     return ""
@@ -305,7 +300,7 @@ def title_of(turns: Sequence[SessionTurn]) -> str:
         if turn.speaker == "person" and not turn.text.startswith(("/", FORGOTTEN))
     )  # fmt: skip
     prose = [text for text in (_CODE.sub(" ", text) for text in said) if any(map(str.isalnum, text))]
-    hello = _phrases()["greeting"]
+    hello = _PHRASES["greeting"]
     asked = (text[greeting.end() :] if (greeting := hello.match(text)) else text for text in prose)
     first = next((text for text in asked if any(map(str.isalnum, text))), prose[0] if prose else "")
     return _first_words(first, LONGEST_TITLE)
