@@ -222,6 +222,11 @@ class _ValueSentence:
         return bool(self.values or self.answers) or self.denies or (bool(self.names) and self.changed)
 
 
+def _is_measured(text: str) -> bool:
+    """Whether a text has a number with its unit."""
+    return _PHRASES["measured"].search(text) is not None
+
+
 def _before(text: str, at: int) -> str:
     """What stands before a place: not all of it, or a table of 15,000 numbers takes a minute."""
     return text[max(0, at - 300) : at]
@@ -438,11 +443,7 @@ class _Comparison:
                 return "" if enough else "it matches the query much worse, and shares one word"
         if matches_worse:
             return "it matches the query much worse, and does not replace it in so many words"
-        if (
-            len(both) == 1
-            and new.words == old.words
-            and all(_PHRASES["measured"].search(s.text) for s in (new, old))
-        ):
+        if len(both) == 1 and new.words == old.words and _is_measured(new.text) and _is_measured(old.text):
             return ""  # "Rent 1150 €", "Rent 1178 €"
         size = max if kinds == {"number"} and not changed else min
         enough = shared >= max(2, _MIN_OVERLAP * size(len(new.words), len(old.words)))
@@ -535,7 +536,7 @@ def _is_of_another(
       stand before that word: "retention for logs raised" lacks "kept"."""
     wanted, added, both = asked & old.words, new.words - old.words, new.words & old.words
     lacks = wanted - new.words
-    lacks -= _COSTS if _PHRASES["measured"].search(new.text) else set()
+    lacks -= _COSTS if _is_measured(new.text) else set()
     sure = changed and (new.says_change or _ARROW.search(new.text))
     if not sure and lacks and added:
         return True
@@ -812,9 +813,7 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
     """Whether a hit may answer the query as the older one does: it is about the same names or has none, and
     contains the kind of answer if the older one does. A bare number may follow another: "prices: rye
     5.20", "rye is 5.60 now"."""
-    kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0) or not _PHRASES["measured"].search(
-        old.item.text
-    )
+    kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0) or not _is_measured(old.item.text)
     return kind and (_has_names_of(new, old) or not new.item.entities)
 
 
